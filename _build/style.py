@@ -2,7 +2,7 @@
 
     python -m _build.style [FOLDER or FILE ...]    the words are looked for in these
 
-A function has at most 80 lines, a CUDA kernel 120. A file has at most 600 lines.
+A function, also a CUDA kernel, has at most 80 lines. A file has at most 600 lines.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from collections.abc import Iterator
 
 LINES_OF_FILE = 600
 LINES_OF_FUNCTION = 80
-LINES_OF_KERNEL = 120
 # A pattern, and what to write for it.
 WORDS = {
     r"takes? (less|longer)\b": "is faster, is slower, costs more",
@@ -37,9 +36,9 @@ def files() -> list[pathlib.Path]:
     return [path for path in map(pathlib.Path, listed.split()) if path.exists()]
 
 
-def c_functions(lines: list[str]) -> Iterator[tuple[int, int, bool]]:
-    """First line, number of lines, whether it is a kernel: of the functions of C, whose braces
-    stand at the beginning of a line."""
+def c_functions(lines: list[str]) -> Iterator[tuple[int, int]]:
+    """First line and number of lines of the functions of C, whose braces stand at the beginning
+    of a line."""
     begin = None
     for k, line in enumerate(lines):
         if line == "{":
@@ -49,18 +48,17 @@ def c_functions(lines: list[str]) -> Iterator[tuple[int, int, bool]]:
             while head and lines[head - 1] and lines[head - 1][-1] not in ";}/":
                 head -= 1
             if "(" in "".join(lines[head:begin]):  # else it is a structure
-                kernel = "__global__" in " ".join(lines[head:begin])
-                yield head + 1, k - head + 1, kernel
+                yield head + 1, k - head + 1
             begin = None
 
 
-def py_functions(text: str) -> Iterator[tuple[int, int, bool]]:
+def py_functions(text: str) -> Iterator[tuple[int, int]]:
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             first = node.body[0]
             text_of_it = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
             said = first.end_lineno - first.lineno + 1 if text_of_it else 0
-            yield node.lineno, node.end_lineno - node.lineno + 1 - said, False
+            yield node.lineno, node.end_lineno - node.lineno + 1 - said
 
 
 def long_ones(path: pathlib.Path) -> Iterator[str]:
@@ -71,10 +69,10 @@ def long_ones(path: pathlib.Path) -> Iterator[str]:
     if path.name == "Makefile":
         return
     found = py_functions(text) if path.suffix in (".py", ".pyi") else c_functions(lines)
-    for first, count, is_kernel in found:
-        most = LINES_OF_KERNEL if is_kernel else LINES_OF_FUNCTION
-        if count > most:
-            yield f"{path}:{first}: a function of {count} lines, at most {most}: split it"
+    for first, count in found:
+        if count > LINES_OF_FUNCTION:
+            most = f"at most {LINES_OF_FUNCTION}: split it"
+            yield f"{path}:{first}: a function of {count} lines, {most}"
 
 
 def odd_words(where: list[str]) -> Iterator[str]:

@@ -88,6 +88,16 @@ GOP_DEVICE void mma_sync(int32_t (&sum)[4], const uint32_t (&a)[4], const uint32
 #endif
 }
 
+/* Each of a warp's fragments of a by each of b. */
+template <typename S, int DOWN, int ACROSS> GOP_DEVICE void
+mma_sync_each(S (&sum)[DOWN][ACROSS][4], const S (&a)[DOWN][4], const S (&b)[ACROSS][2])
+{
+#pragma unroll
+    for (int m = 0; m < DOWN; m++)
+#pragma unroll
+        for (int n = 0; n < ACROSS; n++) mma_sync(sum[m][n], a[m], b[n]);
+}
+
 /* x and y as sums of three bfloat16, those of one place side by side in a register. */
 GOP_DEVICE void split_two(float x, float y, uint32_t &first, uint32_t &second, uint32_t &third)
 {
@@ -119,7 +129,7 @@ GOP_DEVICE void ldmatrix(uint32_t (&to)[4], uint32_t row)
 #endif
 }
 
-/* The same, turned: bytes of row 2 q, then of row 2 q + 1, that are column g. */
+/* The same, transposed: bytes of row 2 q, then of row 2 q + 1, that are column g. */
 GOP_DEVICE void ldmatrix_trans(uint32_t (&to)[4], uint32_t row)
 {
 #if GOP_CODE_SM80

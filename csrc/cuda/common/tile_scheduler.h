@@ -25,11 +25,11 @@ struct tile_item {
 };
 
 /* The row and column of tile t of a product. */
-GOP_DEVICE int2 tile_coordinates(int t, int down, int across, int group)
+template <typename I> GOP_DEVICE int2 tile_coordinates(I t, I down, I across, I group)
 {
-    const int many = group * across, top = t / many * group;
-    const int high = down - top < group ? down - top : group;
-    return make_int2(top + t % many % high, t % many / high);
+    const I many = group * across, top = t / many * group;
+    const I high = down - top < group ? down - top : group;
+    return make_int2((int)(top + t % many % high), (int)(t % many / high));
 }
 
 /* Of tiles of ROWS by COLUMNS outputs. SHARING blocks have a slice of each sum. */

@@ -66,39 +66,86 @@ add_products(const vec128<T> &a, const vec128<T> &x, int u, T (&sum)[PER_THREAD]
     }
 }
 
+/* What a lane has of a row: `last` are the numbers after the last whole vectors of the warp. */
+template <typename T> GOP_DEVICE void load_row(const resident_system<T> &s, const T *row,
+                                               vec128<T> (&a)[VECTORS], vec128<T> &last)
+{
+    enum { N = vec128<T>::N, SPAN = WARP * N };
+    const int lane = threadIdx.x % WARP, full = s.n / SPAN;
+#pragma unroll
+    for (int u = 0; u < VECTORS; u++)
+#pragma unroll
+        for (int j = 0; j < N; j++)
+            if (u < full) a[u].at[j] = row[(u * SPAN + lane * N + j) * s.a_col];
+    for (int j = 0; j < N; j++) {
+        const int k = full * SPAN + lane * N + j;
+        last.at[j] = k < s.n ? row[k * s.a_col] : positive_zero<T>();
+    }
+}
+
+/* The rows times x, in the lanes of tree/v1. */
+template <typename T, int ROWS>
+GOP_DEVICE void multiply_rows(const vec128<T> (&a)[ROWS][VECTORS],
+                              const vec128<T> (&last)[ROWS], const T *x, int n,
+                              T (&sum)[ROWS][PER_THREAD])
+{
+    enum { N = vec128<T>::N, SPAN = WARP * N, AT_ONCE = 4 };
+    const int lane = threadIdx.x % WARP, full = n / SPAN;
+#pragma unroll
+    for (int l = 0; l < ROWS * PER_THREAD; l++)
+        sum[l / PER_THREAD][l % PER_THREAD] = negative_zero<T>();
+#pragma unroll
+    for (int u0 = 0; u0 < VECTORS; u0 += AT_ONCE) { /* loads, then what uses them */
+        vec128<T> b[AT_ONCE];
+#pragma unroll
+        for (int v = 0; v < AT_ONCE; v++)
+            b[v] = load128(x + (u0 + v) * SPAN + lane * N); /* past its end zeros */
+#pragma unroll
+        for (int v = 0; v < AT_ONCE; v++)
+            if (u0 + v < full)
+#pragma unroll
+                for (int r = 0; r < ROWS; r++)
+                    add_products<T, N>(a[r][u0 + v], b[v], u0 + v, sum[r]);
+    }
+    if (full * SPAN == n) return;
+#pragma unroll
+    for (int v = 0; v < PER_THREAD / N; v++) /* which lanes those are */
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            const int k = full * SPAN + lane * N + j;
+            if (full % (PER_THREAD / N) != v || k >= n) continue;
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+                sum[r][v * N + j] = multiply_add(last[r].at[j], x[k], sum[r][v * N + j]);
+        }
+}
+
 template <typename T, int ROWS> __global__ void __launch_bounds__(WARP *WARPS, 1)
     jacobi_resident_kernel(resident_system<T> s, jacobi_state state)
 {
-    enum { N = vec128<T>::N, SPAN = WARP * N, MOST = VECTORS * SPAN, AT_ONCE = 4 };
+    enum { MOST = VECTORS * WARP * vec128<T>::N };
     __shared__ __align__(16) T x[MOST], residual[MOST];
     __shared__ double part[LANES];
     __shared__ together_room room;
     const int thread = threadIdx.x, lane = thread % WARP, n = s.n;
     const int i0 = (blockIdx.x * WARPS + thread / WARP) * ROWS;
-    const int full = n / SPAN; /* vectors of a row that are */
     const bool works = blockIdx.x < workers();
 
+    /* Prologue: rows to registers. Those past the last repeat it and are not written. */
     vec128<T> a[ROWS][VECTORS], last[ROWS];
     T f[ROWS], diagonal[ROWS];
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) { /* rows past the last repeat it and are not written */
+    for (int r = 0; r < ROWS; r++) {
         const int64_t i = i0 + r < n ? i0 + r : n - 1;
         const T *row = s.a + i * s.a_row;
         f[r] = s.f[i * s.f_row];
         diagonal[r] = row[i * s.a_col];
-#pragma unroll
-        for (int u = 0; u < VECTORS; u++)
-#pragma unroll
-            for (int j = 0; j < N; j++)
-                if (u < full) a[r][u].at[j] = row[(u * SPAN + lane * N + j) * s.a_col];
-        for (int j = 0; j < N; j++) {
-            const int k = full * SPAN + lane * N + j;
-            last[r].at[j] = k < n ? row[k * s.a_col] : positive_zero<T>();
-        }
+        load_row(s, row, a[r], last[r]);
     }
     for (int k = n + thread; k < MOST; k += WARP * WARPS) x[k] = positive_zero<T>();
     together_start(room, state);
 
+    /* Main loop: a step and a barrier; the judge looks at the step before. */
     unsigned barriers = 0;
     int64_t check = 0, m = 0;
     check_turns turns = {};
@@ -111,37 +158,10 @@ template <typename T, int ROWS> __global__ void __launch_bounds__(WARP *WARPS, 1
             __syncthreads();
 
             T sum[ROWS][PER_THREAD];
-#pragma unroll
-            for (int l = 0; l < ROWS * PER_THREAD; l++)
-                sum[l / PER_THREAD][l % PER_THREAD] = negative_zero<T>();
-#pragma unroll
-            for (int u0 = 0; u0 < VECTORS; u0 += AT_ONCE) { /* loads, then what uses them */
-                vec128<T> b[AT_ONCE];
-#pragma unroll
-                for (int v = 0; v < AT_ONCE; v++)
-                    b[v] = load128(x + (u0 + v) * SPAN + lane * N); /* past its end zeros */
-#pragma unroll
-                for (int v = 0; v < AT_ONCE; v++)
-                    if (u0 + v < full)
-#pragma unroll
-                        for (int r = 0; r < ROWS; r++)
-                            add_products<T, N>(a[r][u0 + v], b[v], u0 + v, sum[r]);
-            }
-            if (full * SPAN < n)
-#pragma unroll
-                for (int v = 0; v < PER_THREAD / N; v++) /* which lanes those are */
-#pragma unroll
-                    for (int j = 0; j < N; j++) {
-                        const int k = full * SPAN + lane * N + j;
-                        if (full % (PER_THREAD / N) != v || k >= n) continue;
-#pragma unroll
-                        for (int r = 0; r < ROWS; r++)
-                            sum[r][v * N + j] =
-                                multiply_add(last[r].at[j], x[k], sum[r][v * N + j]);
-                    }
+            multiply_rows(a, last, x, n, sum);
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
-                const T product = fold_lanes<T, N>(sum[r]);
+                const T product = fold_lanes<T, vec128<T>::N>(sum[r]);
                 const int i = i0 + r;
                 if (lane > 0 || i >= n) continue;
                 const T left = minus(f[r], product);

@@ -17,16 +17,13 @@ template <typename T> __global__ void __launch_bounds__(THREADS)
     enum { BM = shape::BM, BN = shape::BN, TM = shape::TM, TN = shape::TN, N = vec128<T>::N };
     enum { DEPTH = sizeof(T) == 16 ? 4 : 8, EACH = (BM + BN) * DEPTH / THREADS };
     enum { WARPS_N = BN / (LANE_COLUMNS * TN) };
-    /* a's tile is turned, and lines are padded: the stores of a warp meet different banks */
+    /* a's tile is transposed, and lines are padded: the stores of a warp meet different banks
+     */
     __shared__ vec128<T> a_stages[STAGES][DEPTH][BM / N + 1];
     __shared__ vec128<T> b_stages[STAGES][DEPTH][BN / N + 1];
     const matmul_geometry &g = p.g;
     const int t = threadIdx.x, warp = t / 32, lane = t % 32;
-    const int64_t tiles_m = (p.part.rows + BM - 1) / BM, tiles_n = (g.n + BN - 1) / BN;
-    const matmul_offsets of = matmul_batch(g, p.part.batch + blockIdx.x / (tiles_m * tiles_n));
-    const int64_t i0 = blockIdx.x / tiles_n % tiles_m * BM, j0 = blockIdx.x % tiles_n * BN;
-    const T *const a = p.a + of.a + (p.part.row + i0) * g.a_row;
-    const T *const b = p.b + of.b + j0 * g.b_col;
+    const matmul_tile<T> tile = matmul_tile_of<BM, BN, 1>(p);
 
     async_copies<T, EACH * STAGES> copies;
     const auto fetch = [&](int64_t step) {
@@ -34,17 +31,19 @@ template <typename T> __global__ void __launch_bounds__(THREADS)
         T *const b_to = reinterpret_cast<T *>(b_stages[step % STAGES]);
 #pragma unroll
         for (int at = t; at < BM * DEPTH; at += THREADS) {
-            const int64_t i = at / DEPTH, l = step * DEPTH + at % DEPTH;
-            const bool exists = i0 + i < p.part.rows && l < g.k;
+            const int i = at / DEPTH;
+            const int64_t l = step * DEPTH + at % DEPTH;
+            const bool exists = tile.i0 + i < p.part.rows && l < g.k;
             copies.copy(a_to + at % DEPTH * (BM + N) + i,
-                        exists ? a + i * g.a_row + l * g.a_col : p.a, exists);
+                        exists ? tile.a + i * g.a_row + l * g.a_col : p.a, exists);
         }
 #pragma unroll
         for (int at = t; at < DEPTH * BN; at += THREADS) {
-            const int64_t j = at % BN, l = step * DEPTH + at / BN;
-            const bool exists = j0 + j < g.n && l < g.k;
+            const int j = at % BN;
+            const int64_t l = step * DEPTH + at / BN;
+            const bool exists = tile.j0 + j < g.n && l < g.k;
             copies.copy(b_to + at / BN * (BN + N) + j,
-                        exists ? b + l * g.b_row + j * g.b_col : p.b, exists);
+                        exists ? tile.b + l * g.b_row + j * g.b_col : p.b, exists);
         }
     };
 
@@ -71,23 +70,18 @@ template <typename T> __global__ void __launch_bounds__(THREADS)
 #pragma unroll
             for (int c = 0; c < TN / N; c++)
                 column[c] = b_stages[step % STAGES][l][x + c * LANE_COLUMNS];
-#pragma unroll
-            for (int r = 0; r < TM; r++)
-#pragma unroll
-                for (int c = 0; c < TN; c++)
-                    sum[r][c] =
-                        accumulate(row[r / N].at[r % N], column[c / N].at[c % N], sum[r][c]);
+            add_products(sum, row, column);
         }
     }
 
-    T *const out = (T *)p.out + of.out + (p.part.row + i0) * g.out_row + j0 * g.out_col;
+    T *const out = (T *)p.out + tile.out;
 #pragma unroll
     for (int r = 0; r < TM; r++)
 #pragma unroll
         for (int c = 0; c < TN; c++) {
-            const int64_t i = (y + r / N * LANE_ROWS) * N + r % N;
-            const int64_t j = (x + c / N * LANE_COLUMNS) * N + c % N;
-            if (i0 + i < p.part.rows && j0 + j < g.n)
+            const int i = (y + r / N * LANE_ROWS) * N + r % N;
+            const int j = (x + c / N * LANE_COLUMNS) * N + c % N;
+            if (tile.i0 + i < p.part.rows && tile.j0 + j < g.n)
                 put(out + i * g.out_row + j * g.out_col, sum[r][c]);
         }
 }
@@ -97,10 +91,8 @@ static gop_status matmul_asynchronous(gop_ctx *ctx, const gop_task *task, int64_
 {
     typedef block_tile<sizeof(T)> shape;
     const matmul_product<T> p = matmul_product_of<T>(task, matmul_part_of(task, step));
-    const int64_t tiles_m = (p.part.rows + shape::BM - 1) / shape::BM;
-    const int64_t tiles_n = (p.g.n + shape::BN - 1) / shape::BN;
     return GOP_LAUNCH(ctx, matmul_asynchronous_kernel<T>,
-                      (unsigned)(p.part.batches * tiles_m * tiles_n), THREADS, 0, p);
+                      (matmul_tile_count<shape::BM, shape::BN>(p)), THREADS, 0, p);
 }
 
 static gop_status matmul_asynchronous_plan(const gop_ctx *ctx, const gop_task *task,

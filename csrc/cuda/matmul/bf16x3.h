@@ -10,8 +10,8 @@
 #include "cuda/common/tile_scheduler.h"
 
 /* Of a block: 128 threads that fetch and split b, 256 that multiply. */
-enum { DIRECT_THREADS = 384, DIRECT_FEEDERS = 128, DIRECT_CONSUMERS = 256 };
-enum { DIRECT_TERMS = 32 }; /* of a stage */
+enum { BF16X3_THREADS = 384, BF16X3_PRODUCERS = 128, BF16X3_CONSUMERS = 256 };
+enum { BF16X3_TERMS = 32 }; /* of a stage */
 
 /* A block: 128 W lines of a by N columns of b. A stage is a's numbers, b's, and b's pieces. */
 template <int N, int W> struct bf16x3_shape {
@@ -146,7 +146,7 @@ GOP_DEVICE void bf16x3_feed(const bf16x3_work &w, uint8_t *ring, uint64_t *copie
         if (threadIdx.x % 32 == 0) {
             mbarrier_wait(empty + to, to_phase);
             if (threadIdx.x == 0) mbarrier_arrive_expect_tx(copied + to, shape::RAW);
-            const int l = stage * DIRECT_TERMS;
+            const int l = stage * BF16X3_TERMS;
 #pragma unroll
             for (int e = 0; e < (BOXES + 3) / 4; e++) {
                 const int box = e * 4 + threadIdx.x / 32;
@@ -223,7 +223,7 @@ GOP_DEVICE void bf16x3_anew(const straight_product<float> &p, const tile_item &a
     const int64_t left = p.m - at.i0, lines = bf16x3_shape<N, W>::LINES;
     const int64_t rows = left < lines ? left : lines;
     const int columns = (int)(p.n - at.j0 < N ? p.n - at.j0 : N);
-    for (int64_t e = thread; e < rows * columns; e += DIRECT_CONSUMERS) {
+    for (int64_t e = thread; e < rows * columns; e += BF16X3_CONSUMERS) {
         const int64_t i = at.i0 + e / columns, j = at.j0 + e % columns;
         const float *x = a + i * p.a_row, *y = b + j * p.b_col;
         float total = 0;

@@ -64,7 +64,7 @@ static gop_status matmul_bf16x3_packed_plan(const gop_ctx *ctx, const gop_task *
     plan->launch = launch_of(dtype, pieces);
     split_plan *p = GOP_OWN(split_plan, plan);
     *p = {};
-    split_plan_of(ctx, task, pieces, parts, pieces == 1 ? SINGLE_PACE : PIECES_PACE, p);
+    split_plan_of(ctx, task, pieces, parts, pieces == 1 ? SINGLE_PACE : SPLIT_PACE, p);
     plan->scratch = p->end;
     plan->steps = p->panels * ((g.batches + p->products - 1) / p->products);
     return GOP_OK;

@@ -244,8 +244,8 @@ struct engine_job {
  * second is subnormal and what is lost is up to 2^-25. Times a number of up to 2^15 that is
  * 2^-10, which a sum of 2^14 does not notice: a sum is certain if it is at least 2^14 times as
  * large as the tiny numbers in its row and column are many. */
-#define HALVES_TINY 0x1p-2f
-#define HALVES_DOUBT 0x1p14f
+#define FP16X2_TINY 0x1p-2f
+#define FP16X2_DOUBT 0x1p14f
 
 /* The power of two for a line whose largest |item| has these bits; its inverse is normal too.
  */
@@ -284,7 +284,7 @@ struct engine_pace {
     double shared, alone; /* of 128 rows, for blocks of two and for single ones */
     double less = 1;      /* how many times as long the block of six products takes */
 };
-static const engine_pace PIECES_PACE = {0.52, 0.55}, SINGLE_PACE = {0.52, 0.55, 5.5};
+static const engine_pace SPLIT_PACE = {0.52, 0.55}, SINGLE_PACE = {0.52, 0.55, 5.5};
 
 static inline double cut_time(int64_t wave, int64_t tiles, int blocks, double each, double part,
                               int slices, double less)

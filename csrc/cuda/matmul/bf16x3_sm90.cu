@@ -21,7 +21,7 @@
 #include "cuda/matmul/bf16x3.h"
 #include "cuda/matmul/straight.h"
 
-enum { DIRECT_CLUSTER = 3 }; /* blocks that may share a sum */
+enum { BF16X3_CLUSTER = 3 }; /* blocks that may share a sum */
 
 struct bf16x3_plan {
     bf16x3_job job;
@@ -52,9 +52,9 @@ GOP_DEVICE void bf16x3_epilogue(const bf16x3_work &w, const tile_item &at,
     };
     if (CLUSTER == 1) {
         if (at.part >= 0) {
-            float4 *const parts = job.parts + (int64_t)at.part * CHUNKS * DIRECT_CONSUMERS + t;
+            float4 *const parts = job.parts + (int64_t)at.part * CHUNKS * BF16X3_CONSUMERS + t;
 #pragma unroll
-            for (int v = 0; v < CHUNKS; v++) parts[v * DIRECT_CONSUMERS] = four(v);
+            for (int v = 0; v < CHUNKS; v++) parts[v * BF16X3_CONSUMERS] = four(v);
             if (t == 0) job.odd[at.part] = beyond;
         } else if (beyond) {
             bf16x3_anew<N, W>(w.p, at, t);
@@ -67,7 +67,7 @@ GOP_DEVICE void bf16x3_epilogue(const bf16x3_work &w, const tile_item &at,
     /* Each block adds all blocks' parts, in order, of its share of the outputs. */
     float4 *const meet = (float4 *)ring + t;
 #pragma unroll
-    for (int v = 0; v < CHUNKS; v++) meet[v * DIRECT_CONSUMERS] = four(v);
+    for (int v = 0; v < CHUNKS; v++) meet[v * BF16X3_CONSUMERS] = four(v);
     if (t == 0) odd_here->x = beyond;
     cluster_sync();
     for (int r = 0; r < CLUSTER; r++) beyond |= map_shared_rank(odd_here, r)->x != 0;
@@ -76,35 +76,48 @@ GOP_DEVICE void bf16x3_epilogue(const bf16x3_work &w, const tile_item &at,
 #pragma unroll
         for (int v = 0; v < CHUNKS; v++) {
             if (v % CLUSTER != rank) continue;
-            float4 all = map_shared_rank(meet, 0)[v * DIRECT_CONSUMERS];
+            float4 all = map_shared_rank(meet, 0)[v * BF16X3_CONSUMERS];
 #pragma unroll
             for (int r = 1; r < CLUSTER; r++)
-                add_part(all, map_shared_rank(meet, r)[v * DIRECT_CONSUMERS]);
+                add_part(all, map_shared_rank(meet, r)[v * BF16X3_CONSUMERS]);
             put(v, all);
         }
     cluster_sync(); /* nobody leaves whose memory another still reads */
 }
 
+/* Whether three bfloat16 could not hold a tile's numbers; asked by all consumers. */
+template <int W, int SUMS>
+GOP_DEVICE bool bf16x3_beyond(const float (&sum)[W][SUMS], uint32_t least)
+{
+    float odd[4] = {}; /* NaN once a sum is an infinity or NaN */
+#pragma unroll
+    for (int v = 0; v < W; v++)
+#pragma unroll
+        for (int e = 0; e < SUMS; e++) odd[e % 4] = fmaf(sum[v][e], 0.0f, odd[e % 4]);
+    return any_of<BF16X3_CONSUMERS>((odd[0] + odd[1]) + (odd[2] + odd[3]) != 0.0f ||
+                                    least < 2 * gop_float_to_bits(IMAGE_SMALLEST) - 1);
+}
+
 template <int N, int W, int CLUSTER, bool A_ALONG, bool B_ALONG>
-__global__ void GOP_CLUSTERS __launch_bounds__(DIRECT_THREADS, 1)
+__global__ void GOP_CLUSTERS __launch_bounds__(BF16X3_THREADS, 1)
     matmul_bf16x3_kernel(const __grid_constant__ bf16x3_work w)
 {
 #if GOP_WGMMA
     typedef bf16x3_shape<N, W> shape;
-    enum { STAGES = shape::STAGES, SUMS = shape::SUMS, CHUNKS = shape::CHUNKS };
+    enum { STAGES = shape::STAGES, SUMS = shape::SUMS };
     /* Shared memory: the ring of stages and its barriers. */
     extern __shared__ uint8_t memory[];
     uint8_t *const ring = memory + (-shared_address(memory) & 1023);
     uint64_t *const copied = (uint64_t *)(ring + STAGES * shape::BYTES);
     uint64_t *const full = copied + STAGES, *const empty = full + STAGES;
-    uint64_t *const turn = empty + STAGES; /* of the warpgroups that multiply */
-    float4 *const odd_here = (float4 *)(turn + 2 + STAGES % 2);
+    uint64_t *const ping_pong = empty + STAGES; /* whose warpgroup multiplies */
+    float4 *const odd_here = (float4 *)(ping_pong + 2 + STAGES % 2);
     const bf16x3_job &job = w.job;
     const int rank = CLUSTER > 1 ? cluster_rank() : 0;
     if (threadIdx.x == 0) {
-        pipeline_init<STAGES>(full, DIRECT_FEEDERS / 32, empty, DIRECT_CONSUMERS / 32);
+        pipeline_init<STAGES>(full, BF16X3_PRODUCERS / 32, empty, BF16X3_CONSUMERS / 32);
         for (int s = 0; s < STAGES; s++) mbarrier_init(copied + s, 1);
-        mbarrier_init(turn, 4), mbarrier_init(turn + 1, 4);
+        mbarrier_init(ping_pong, 4), mbarrier_init(ping_pong + 1, 4);
         fence_mbarrier_release();
         fence_proxy_async();
     }
@@ -113,7 +126,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(DIRECT_THREADS, 1)
     grid_dependency_sync();
 
     /* Producer: one thread issues TMA loads, the warps split b. */
-    if (threadIdx.x < DIRECT_FEEDERS) {
+    if (threadIdx.x < BF16X3_PRODUCERS) {
         setmaxnreg_dec<shape::FEED>();
         bf16x3_feed<N, W, CLUSTER, A_ALONG, B_ALONG>(w, ring, copied, full, empty, rank);
         if (CLUSTER > 1) {
@@ -125,14 +138,14 @@ __global__ void GOP_CLUSTERS __launch_bounds__(DIRECT_THREADS, 1)
 
     /* Consumers: two warpgroups split a and multiply, ping-pong. */
     setmaxnreg_inc<shape::MULTIPLY>();
-    const int t = threadIdx.x - DIRECT_FEEDERS, lane = t % 32;
+    const int t = threadIdx.x - BF16X3_PRODUCERS, lane = t % 32;
     const int group = __shfl_sync(~0u, t / 128, 0);
     const int first = t / 32 * 16; /* of a warp's lines */
     const uint32_t pieces = shared_address(ring) + shape::RAW;
     const uint64_t at_b =
         B_ALONG ? make_smem_desc(pieces, 0, 512, 2) : make_smem_desc(pieces, 4096, 1024, 1);
     int s = 0;
-    uint32_t phase = 0, mine = group == 0; /* the first group's first turn is nobody's gift */
+    uint32_t phase = 0, mine = group == 0; /* the first group need not wait at first */
     for (int i = blockIdx.x / CLUSTER; i < job.items; i += gridDim.x / CLUSTER) {
         const tile_item at = tile_item_of<shape::LINES, N, CLUSTER>(job, i, rank);
         uint32_t least = ~0u;
@@ -145,12 +158,13 @@ __global__ void GOP_CLUSTERS __launch_bounds__(DIRECT_THREADS, 1)
                 bf16x3_split_a<A_ALONG>(fa, ring + s * shape::BYTES, v * 128 + first, lane,
                                         least);
                 if (v == 0) mbarrier_wait(full + s, phase);
-                mbarrier_wait(turn + group, mine); /* one splits while the other multiplies */
+                mbarrier_wait(ping_pong + group,
+                              mine); /* one splits while the other multiplies */
                 mine ^= 1;
                 float part[SUMS];
                 multiply_lines<shape::PIECE, B_ALONG>(part, fa, at_b, s * shape::BYTES);
                 wgmma_commit();
-                if (lane == 0) mbarrier_arrive(turn + 1 - group);
+                if (lane == 0) mbarrier_arrive(ping_pong + 1 - group);
                 wgmma_wait();
                 __syncwarp(); /* all lanes have read */
                 if (v == W - 1 && lane == 0) mbarrier_arrive(empty + s);
@@ -159,21 +173,14 @@ __global__ void GOP_CLUSTERS __launch_bounds__(DIRECT_THREADS, 1)
             }
             pipeline_advance<STAGES>(s, phase);
         }
-        float odd[4] = {}; /* NaN once a sum is an infinity or NaN */
-#pragma unroll
-        for (int v = 0; v < W; v++)
-#pragma unroll
-            for (int e = 0; e < SUMS; e++) odd[e % 4] = fmaf(sum[v][e], 0.0f, odd[e % 4]);
-        bool beyond =
-            any_of<DIRECT_CONSUMERS>((odd[0] + odd[1]) + (odd[2] + odd[3]) != 0.0f ||
-                                     least < 2 * gop_float_to_bits(IMAGE_SMALLEST) - 1);
+        const bool beyond = bf16x3_beyond(sum, least);
         bf16x3_epilogue<N, W, CLUSTER>(w, at, sum, beyond, ring, odd_here, rank, t);
     }
 #endif
 }
 
 /* Adds the parts of sums that were cut: a block one chunk of the threads of a tile. */
-template <int N, int W> __global__ void __launch_bounds__(DIRECT_CONSUMERS)
+template <int N, int W> __global__ void __launch_bounds__(BF16X3_CONSUMERS)
     matmul_bf16x3_parts_kernel(const __grid_constant__ bf16x3_work w)
 {
     enum { CHUNKS = bf16x3_shape<N, W>::CHUNKS };
@@ -183,13 +190,13 @@ template <int N, int W> __global__ void __launch_bounds__(DIRECT_CONSUMERS)
     const int cut = blockIdx.x / CHUNKS, chunk = blockIdx.x % CHUNKS;
     const tile_item at = tile_item_of<bf16x3_shape<N, W>::LINES, N>(job, job.whole + cut);
     const float4 *const from =
-        job.parts + ((int64_t)cut * CHUNKS + chunk) * DIRECT_CONSUMERS + t;
+        job.parts + ((int64_t)cut * CHUNKS + chunk) * BF16X3_CONSUMERS + t;
     unsigned odd = 0;
 #pragma unroll
     for (int slice = 0; slice < MOST_SLICES; slice++)
         if (slice < job.slices) odd |= job.odd[cut + slice * rest];
     const float4 all =
-        sum_of_parts(from, (int64_t)rest * CHUNKS * DIRECT_CONSUMERS, job.slices);
+        sum_of_parts(from, (int64_t)rest * CHUNKS * BF16X3_CONSUMERS, job.slices);
     if (odd) {
         if (chunk == 0) bf16x3_anew<N, W>(w.p, at, t);
         return;
@@ -205,12 +212,12 @@ static gop_status bf16x3_enqueue(gop_ctx *ctx, const bf16x3_work &w)
     const int most = CLUSTER > 1 ? w.job.items : ctx->info.processors;
     const int clusters = w.job.items < most ? w.job.items : most;
     GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_bf16x3_kernel<N, W, CLUSTER, A_ALONG, B_ALONG>),
-                             gop_cuda_grid(clusters * CLUSTER, CLUSTER), DIRECT_THREADS,
+                             gop_cuda_grid(clusters * CLUSTER, CLUSTER), BF16X3_THREADS,
                              shape::SHARED, w));
     if (w.job.slices == 1) return GOP_OK;
     return GOP_LAUNCH_EARLY(ctx, (matmul_bf16x3_parts_kernel<N, W>),
                             (unsigned)((w.job.tiles - w.job.whole) * shape::CHUNKS),
-                            DIRECT_CONSUMERS, 0, w);
+                            BF16X3_CONSUMERS, 0, w);
 }
 
 static gop_status matmul_bf16x3(gop_ctx *ctx, const gop_task *task, int64_t)
@@ -223,7 +230,7 @@ static gop_status matmul_bf16x3(gop_ctx *ctx, const gop_task *task, int64_t)
             bf16x3_enqueue<N, W, C, 1, 0>, bf16x3_enqueue<N, W, C, 1, 1>                       \
         }                                                                                      \
     }
-    static const enqueue kernels[3][DIRECT_CLUSTER][2][2] = {
+    static const enqueue kernels[3][BF16X3_CLUSTER][2][2] = {
         {OF(64, 1, 1), OF(64, 1, 2), OF(64, 1, 3)},
         {OF(128, 1, 1), OF(128, 1, 2), OF(128, 1, 3)},
         {OF(128, 2, 1)}};
@@ -270,7 +277,7 @@ static void bf16x3_cut(const gop_ctx *ctx, const gop_gemm &g, bf16x3_plan *best)
 {
     static const int tiles[][2] = {{64, 1}, {128, 1}, {128, 2}};
     const int processors = ctx->info.processors > 1 ? ctx->info.processors : 2;
-    const int64_t stages = blocks_for(g.k, DIRECT_TERMS);
+    const int64_t stages = blocks_for(g.k, BF16X3_TERMS);
     best->time = 0;
     for (const int *tile : tiles)
         for (int parts = 1; parts <= MOST_SLICES; parts++)
@@ -290,7 +297,7 @@ static void bf16x3_cut(const gop_ctx *ctx, const gop_gemm &g, bf16x3_plan *best)
                 job.items = job.whole + rest * job.slices;
                 if ((parts > 1 && stages < 2 * parts) || (job.slices > 1 && rest == 0))
                     continue;
-                if (plan.cluster > 1 && (plan.cluster > DIRECT_CLUSTER || plan.waves > 1 ||
+                if (plan.cluster > 1 && (plan.cluster > BF16X3_CLUSTER || plan.waves > 1 ||
                                          (int64_t)job.tiles * plan.cluster > processors))
                     continue;
                 plan.time = bf16x3_time(ctx, plan);

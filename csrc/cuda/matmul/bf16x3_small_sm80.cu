@@ -2,16 +2,16 @@
  * bf16x3_small_sm80.cu - matmul of float32 by tensor cores in one launch: small products, and
  * batches.
  *
- * pieces (bf16x3_packed_sm90.cu) spends launches and memory on packing, which small products do
- * not earn back. Here tiles come as float32 by asynchronous copies, as they lie in memory, and
- * a thread splits its fragments into three bfloat16 in registers. Where tiles are few, several
- * warps share an output's sum. What three bfloat16 do not hold, a block sees in its own tiles
- * and results; then it computes its outputs anew, term by term.
+ * bf16x3_packed (bf16x3_packed_sm90.cu) spends launches and memory on packing, which small
+ * products do not earn back. Here tiles come as float32 by asynchronous copies, as they lie in
+ * memory, and a thread splits its fragments into three bfloat16 in registers. Where tiles are
+ * few, several warps share an output's sum. What three bfloat16 do not hold, a block sees in
+ * its own tiles and results; then it computes its outputs anew, term by term.
  */
 #include "cuda/matmul/copied.h"
 #include "cuda/matmul/tiling.h"
 
-enum { FUSED_STAGES = 3, FUSED_WARP = 32 };
+enum { BF16X3_SMALL_STAGES = 3, BF16X3_SMALL_WARP = 32 };
 
 /* What a plan decides. */
 struct bf16x3_small_cut {
@@ -25,7 +25,10 @@ struct bf16x3_small_cut {
 #include "cuda/matmul/bf16x3_parts.h"
 
 template <int M, int N, int GROUPS> struct bf16x3_small_shape {
-    enum { WARPS = M / FUSED_WARP * (N / FUSED_WARP), THREADS = 32 * WARPS * GROUPS };
+    enum {
+        WARPS = M / BF16X3_SMALL_WARP * (N / BF16X3_SMALL_WARP),
+        THREADS = 32 * WARPS * GROUPS
+    };
     enum {
         DEPTH = GROUPS == 4 ? 64 : 32,
         OWN = DEPTH / GROUPS
@@ -44,12 +47,15 @@ GOP_DEVICE void split_pair(float x, float y, uint32_t (&piece)[3], uint32_t &lea
 }
 
 /* Computes a block's outputs anew, term by term. */
-GOP_DEVICE void bf16x3_small_anew(const matmul_geometry &g, const float *a, const float *b,
-                                  float *out, int rows, int columns, int terms, int threads)
+GOP_DEVICE void bf16x3_small_anew(const matmul_product<float> &p,
+                                  const matmul_tile<float> &tile, int threads)
 {
-    for (int at = threadIdx.x; at < rows * columns; at += threads) {
-        const int i = at / columns, j = at % columns;
-        const float *x = a + i * g.a_row, *y = b + j * g.b_col;
+    const matmul_geometry &g = p.g;
+    const int terms = (int)tile.terms;
+    float *const out = (float *)p.out + tile.out;
+    for (int at = threadIdx.x; at < tile.rows * tile.columns; at += threads) {
+        const int i = at / tile.columns, j = at % tile.columns;
+        const float *x = tile.a + i * g.a_row, *y = tile.b + j * g.b_col;
         float total = 0;
         for (int l = 0; l < terms; l++, x += g.a_col, y += g.b_row) total = fmaf(*x, *y, total);
         out[i * g.out_row + j * g.out_col] = total;
@@ -71,6 +77,29 @@ GOP_DEVICE void bf16x3_small_meet(float (&sum)[2][4][4], float *meet, int group)
 #pragma unroll
             for (int k = 0; k < 32; k++)
                 sum[k / 16][k / 4 % 4][k % 4] += meet[(other * 32 + k) * WARPS * 32];
+}
+
+/* A lane's factors of 16 terms: q, q + 4, q + 8 and q + 12 of its rows at a, its columns at b.
+ */
+template <typename of_a, typename of_b>
+GOP_DEVICE void bf16x3_small_fragments(uint32_t (&fa)[2][4][3], uint32_t (&fb)[4][2][3],
+                                       const float *a, const float *b, uint32_t &least)
+{
+#pragma unroll
+    for (int m = 0; m < 2; m++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            const float *const from =
+                a + (m * 16 + e % 2 * 8) * of_a::LINE + e / 2 * 8 * of_a::TERM;
+            split_pair(from[0], from[4 * of_a::TERM], fa[m][e], least);
+        }
+#pragma unroll
+    for (int n = 0; n < 4; n++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            const float *const from = b + n * 8 * of_b::LINE + e * 8 * of_b::TERM;
+            split_pair(from[0], from[4 * of_b::TERM], fb[n][e], least);
+        }
 }
 
 /* few += 16 terms: six products of parts, small ones first. */
@@ -102,76 +131,37 @@ __global__ void __launch_bounds__(bf16x3_small_shape<M, N, GROUPS>::THREADS,
     typedef typename shape::template tile<N, B_ALONG, VECTOR> of_b;
     enum { DEPTH = shape::DEPTH, OWN = shape::OWN, WARPS = shape::WARPS };
     extern __shared__ __align__(16) float stages[];
-    float *const a_stages = stages, *const b_stages = stages + FUSED_STAGES * of_a::SIZE;
+    float *const a_stages = stages, *const b_stages = stages + BF16X3_SMALL_STAGES * of_a::SIZE;
     const matmul_geometry &g = p.g;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % WARPS;
     const int group = threadIdx.x / 32 / WARPS, row = lane / 4, q = lane % 4;
-
-    /* Which tile of which product, and which chunk of its sum. */
-    const unsigned tiles_m = (unsigned)((p.part.rows + M - 1) / M);
-    const unsigned tiles_n = (unsigned)((g.n + N - 1) / N), tiles = tiles_m * tiles_n;
-    const int64_t i0 = (int64_t)(blockIdx.x % tiles % tiles_m) * M;
-    const int64_t j0 = (int64_t)(blockIdx.x % tiles / tiles_m) * N;
-    const int64_t piece = blockIdx.x / tiles % (unsigned)p.part.split;
-    const matmul_offsets of =
-        matmul_batch(g, p.part.batch + blockIdx.x / tiles / (unsigned)p.part.split);
-    const int64_t l0 = piece * p.part.chunk;
-    const int terms = (int)(g.k - l0 < p.part.chunk ? g.k - l0 : p.part.chunk);
-    const float *const a_first = p.a + of.a + (p.part.row + i0) * g.a_row + l0 * g.a_col;
-    const float *const b_first = p.b + of.b + j0 * g.b_col + l0 * g.b_row;
-    float *const out = (float *)p.out + of.out + piece * p.part.split_stride +
-                       (p.part.row + i0) * g.out_row + j0 * g.out_col;
-    const int rows = (int)(p.part.rows - i0 < M ? p.part.rows - i0 : M);
-    const int columns = (int)(g.n - j0 < N ? g.n - j0 : N);
+    const matmul_tile<float> tile = matmul_tile_of<M, N, 0>(p);
 
     /* Prologue: fill the ring. */
-    tile_copier<of_a> a(a_first, a_stages, g.a_row, g.a_col, rows);
-    tile_copier<of_b> b(b_first, b_stages, g.b_col, g.b_row, columns);
-    int left = terms;
-    const int steps = (left + DEPTH - 1) / DEPTH;
-    const auto fetch = [&](int stage) {
-        if (left > 0) {
-            a.fetch(stage, left);
-            b.fetch(stage, left);
-            left -= DEPTH;
-        }
-        cp_async_commit_group();
-    };
-    for (int s = 0; s < FUSED_STAGES - 1; s++) fetch(s);
+    stage_copier<of_a, of_b> copies = {{tile.a, p.a, a_stages, g.a_row, g.a_col, tile.rows},
+                                       {tile.b, p.b, b_stages, g.b_col, g.b_row, tile.columns},
+                                       (int)tile.terms};
+    const int steps = ((int)tile.terms + DEPTH - 1) / DEPTH;
+    for (int s = 0; s < BF16X3_SMALL_STAGES - 1; s++) copies.fetch(s);
 
     /* Main loop: wait for a stage, fetch another, split and multiply. */
-    const int m0 = warp % (M / FUSED_WARP) * FUSED_WARP,
-              n0 = warp / (M / FUSED_WARP) * FUSED_WARP;
+    const int m0 = warp % (M / BF16X3_SMALL_WARP) * BF16X3_SMALL_WARP,
+              n0 = warp / (M / BF16X3_SMALL_WARP) * BF16X3_SMALL_WARP;
     const int own = group * OWN + q;
     const float *const a_lane = a_stages + (m0 + row) * of_a::LINE + own * of_a::TERM;
     const float *const b_lane = b_stages + (n0 + row) * of_b::LINE + own * of_b::TERM;
     float sum[2][4][4] = {};
     uint32_t least = 0xffffffffu;
     for (int step = 0, stage = 0; step < steps; step++) {
-        cp_async_wait_group<FUSED_STAGES - 2>();
+        cp_async_wait_group<BF16X3_SMALL_STAGES - 2>();
         __syncthreads();
-        fetch(stage == 0 ? FUSED_STAGES - 1 : stage - 1);
+        copies.fetch(stage == 0 ? BF16X3_SMALL_STAGES - 1 : stage - 1);
 #pragma unroll
         for (int l = 0; l < OWN; l += 16) {
-            /* Of 16 terms a lane has q, q + 4, q + 8 and q + 12 of its rows and columns. */
             uint32_t fa[2][4][3], fb[4][2][3];
-            const float *const a_now = a_lane + stage * of_a::SIZE + l * of_a::TERM;
-            const float *const b_now = b_lane + stage * of_b::SIZE + l * of_b::TERM;
-#pragma unroll
-            for (int m = 0; m < 2; m++)
-#pragma unroll
-                for (int e = 0; e < 4; e++) {
-                    const float *const from =
-                        a_now + (m * 16 + e % 2 * 8) * of_a::LINE + e / 2 * 8 * of_a::TERM;
-                    split_pair(from[0], from[4 * of_a::TERM], fa[m][e], least);
-                }
-#pragma unroll
-            for (int n = 0; n < 4; n++)
-#pragma unroll
-                for (int e = 0; e < 2; e++) {
-                    const float *const from = b_now + n * 8 * of_b::LINE + e * 8 * of_b::TERM;
-                    split_pair(from[0], from[4 * of_b::TERM], fb[n][e], least);
-                }
+            bf16x3_small_fragments<of_a, of_b>(
+                fa, fb, a_lane + stage * of_a::SIZE + l * of_a::TERM,
+                b_lane + stage * of_b::SIZE + l * of_b::TERM, least);
             float few[2][4][4] = {}; /* tensor cores cut sums short: 16 terms at most */
             bf16x3_small_multiply(few, fa, fb);
 #pragma unroll
@@ -181,7 +171,7 @@ __global__ void __launch_bounds__(bf16x3_small_shape<M, N, GROUPS>::THREADS,
 #pragma unroll
                     for (int e = 0; e < 4; e++) sum[m][n][e] += few[m][n][e];
         }
-        stage = stage == FUSED_STAGES - 1 ? 0 : stage + 1;
+        stage = stage == BF16X3_SMALL_STAGES - 1 ? 0 : stage + 1;
     }
 
     /* Epilogue: add the groups' sums, then store them or compute the tile anew. */
@@ -196,15 +186,9 @@ __global__ void __launch_bounds__(bf16x3_small_shape<M, N, GROUPS>::THREADS,
             beyond |= !(fabsf(sum[k / 16][k / 4 % 4][k % 4]) <= IMAGE_LARGEST);
     }
     if (__syncthreads_or(beyond)) {
-        bf16x3_small_anew(g, a_first, b_first, out, rows, columns, terms, shape::THREADS);
+        bf16x3_small_anew(p, tile, shape::THREADS);
     } else if (group == 0) {
-#pragma unroll
-        for (int k = 0; k < 32; k++) {
-            const int i = m0 + k / 16 * 16 + row + k / 2 % 2 * 8;
-            const int j = n0 + k / 4 % 4 * 8 + q * 2 + k % 2;
-            if (i < rows && j < columns)
-                out[i * g.out_row + j * g.out_col] = sum[k / 16][k / 4 % 4][k % 4];
-        }
+        matmul_store_fragments(p, tile, sum, m0, n0);
     }
 }
 
@@ -212,12 +196,11 @@ template <int M, int N, int GROUPS, bool A_ALONG, bool B_ALONG, int VECTOR>
 static gop_status bf16x3_small_enqueue(gop_ctx *ctx, const matmul_product<float> &p)
 {
     typedef bf16x3_small_shape<M, N, GROUPS> shape;
-    const int64_t tiles = (p.part.rows + M - 1) / M * ((p.g.n + N - 1) / N);
     const size_t floats = shape::template tile<M, A_ALONG, VECTOR>::SIZE +
                           shape::template tile<N, B_ALONG, VECTOR>::SIZE;
     return GOP_LAUNCH(ctx, (matmul_bf16x3_small_kernel<M, N, GROUPS, A_ALONG, B_ALONG, VECTOR>),
-                      (unsigned)(tiles * p.part.batches * p.part.split), shape::THREADS,
-                      FUSED_STAGES * floats * sizeof(float), p);
+                      (matmul_tile_count<M, N>(p)), shape::THREADS,
+                      BF16X3_SMALL_STAGES * floats * sizeof(float), p);
 }
 
 static gop_status matmul_bf16x3_small(gop_ctx *ctx, const gop_task *task, int64_t step)
@@ -238,17 +221,14 @@ static gop_status matmul_bf16x3_small(gop_ctx *ctx, const gop_task *task, int64_
             }                                                                                  \
         }                                                                                      \
     }
-    static const enqueue kernels[FUSED_TILES][2][2][2] = {OF(32, 32, 4), OF(64, 64, 2),
-                                                          OF(128, 64, 1)};
+    static const enqueue kernels[BF16X3_SMALL_TILES][2][2][2] = {OF(32, 32, 4), OF(64, 64, 2),
+                                                                 OF(128, 64, 1)};
     const bf16x3_small_cut &cut = *GOP_OWN(const bf16x3_small_cut, task->plan);
     const enqueue multiply = kernels[cut.tile][cut.a_along][cut.b_along][cut.wide];
-    matmul_product<float> p = matmul_product_of<float>(task, matmul_part_of(task, step));
-    p.part.chunk = cut.chunk;
-    p.part.split = cut.split;
-    p.part.split_stride = p.g.batches * p.g.m * p.g.n;
-    if (cut.split == 1) return multiply(ctx, p);
-    GOP_TRY(multiply(ctx, matmul_partials_of(p, task->scratch)));
-    return matmul_add_partials(ctx, p, task->scratch);
+    const matmul_product<float> p = matmul_product_of<float>(task, matmul_part_of(task, step));
+    return matmul_multiply_chunks(
+        ctx, task, p, cut.split, cut.chunk,
+        [&](const matmul_product<float> &of) { return multiply(ctx, of); });
 }
 #define LAUNCHES                                                                               \
     {                                                                                          \
@@ -264,7 +244,7 @@ static gop_status matmul_bf16x3_small(gop_ctx *ctx, const gop_task *task, int64_
 static gop_status matmul_bf16x3_small_plan(const gop_ctx *ctx, const gop_task *task,
                                            gop_plan *plan)
 {
-    enum { SHARED = FUSED_STAGES * (128 + 64) * (32 + 4) * 4 };
+    enum { SHARED = BF16X3_SMALL_STAGES * (128 + 64) * (32 + 4) * 4 };
     GOP_TRY(gop_has_code(ctx, "matmul: kernel 'bf16x3_small'", 8,
                          "whose tensor cores take bfloat16"));
     const gop_gemm &g = task->geometry.gemm;

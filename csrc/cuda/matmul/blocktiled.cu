@@ -23,8 +23,6 @@ template <> struct resident<float> : resident<uint8_t> {
 template <> struct resident<double> : resident<uint8_t> {
 };
 
-enum { GROUP = 8 }; /* rows of tiles whose blocks run together and share b in L2 */
-
 /* How a thread takes part in loading a tile of `lines` lines (rows of a, columns of b): its
  * first element, and from one of its elements to the next. Neighbouring threads follow the
  * operand's contiguous direction: along l, or from line to line. */
@@ -98,29 +96,16 @@ __global__ void __launch_bounds__(THREADS, resident<T>::BLOCKS)
     const int a_to = la.l * A_LINE + la.line, a_to_step = la.l_step * A_LINE + la.line_step;
     const int b_to = lb.l * B_LINE + lb.line, b_to_step = lb.l_step * B_LINE + lb.line_step;
 
-    /* which tile of which product, and which piece of its sum */
-    const unsigned tiles_m = (unsigned)((p.part.rows + BM - 1) / BM);
-    const unsigned tiles_n = (unsigned)((g.n + BN - 1) / BN), group = GROUP * tiles_n;
-    const unsigned product = blockIdx.x / (tiles_m * tiles_n);
-    const unsigned tile = blockIdx.x % (tiles_m * tiles_n), top = tile / group * GROUP;
-    const unsigned height = tiles_m - top < GROUP ? tiles_m - top : GROUP;
-    const int64_t i0 = (int64_t)(top + tile % group % height) * BM;
-    const int64_t j0 = (int64_t)(tile % group / height) * BN;
-    const int64_t piece = product % (unsigned)p.part.split, l0 = piece * p.part.chunk;
-    const matmul_offsets of = matmul_batch(g, p.part.batch + product / (unsigned)p.part.split);
-    const int rows = (int)(p.part.rows - i0 < BM ? p.part.rows - i0 : BM);
-    const int columns = (int)(g.n - j0 < BN ? g.n - j0 : BN);
-    const unsigned a_inside = lines_inside<A_EACH>(la, rows);
-    const unsigned b_inside = lines_inside<B_EACH>(lb, columns);
-    int64_t left = g.k - l0 < p.part.chunk ? g.k - l0 : p.part.chunk;
+    const matmul_tile<T> tile = matmul_tile_of<BM, BN, RASTER>(p);
+    const unsigned a_inside = lines_inside<A_EACH>(la, tile.rows);
+    const unsigned b_inside = lines_inside<B_EACH>(lb, tile.columns);
+    const T *a = tile.a + la.line * g.a_row + la.l * g.a_col;
+    const T *b = tile.b + lb.line * g.b_col + lb.l * g.b_row;
+    if (threadIdx.x == 0) place = {(O *)p.out + tile.out, make_int2(tile.columns, tile.rows)};
 
-    /* multiply */
-    const T *a = p.a + of.a + (p.part.row + i0 + la.line) * g.a_row + (l0 + la.l) * g.a_col;
-    const T *b = p.b + of.b + (j0 + lb.line) * g.b_col + (l0 + lb.l) * g.b_row;
-    if (threadIdx.x == 0)
-        place = {(O *)p.out + of.out + piece * p.part.split_stride +
-                     (p.part.row + i0) * g.out_row + j0 * g.out_col,
-                 make_int2(columns, rows)};
+    /* Main loop: what is multiplied stands in one half of shared memory, what comes next waits
+     * in registers. */
+    int64_t left = tile.terms;
     S a_next[A_EACH], b_next[B_EACH], sum[TM][TN] = {};
     fetch<T>(a_next, a, a_step, la, a_inside, left);
     fetch<T>(b_next, b, b_step, lb, b_inside, left);
@@ -145,17 +130,12 @@ __global__ void __launch_bounds__(THREADS, resident<T>::BLOCKS)
             for (int v = 0; v < TM / N; v++) a_part[v] = a_tile[half][l][v * ROWS + y];
 #pragma unroll
             for (int v = 0; v < TN / N; v++) b_part[v] = b_tile[half][l][v * COLUMNS + x];
-#pragma unroll
-            for (int r = 0; r < TM; r++)
-#pragma unroll
-                for (int c = 0; c < TN; c++)
-                    sum[r][c] =
-                        accumulate(a_part[r / N].at[r % N], b_part[c / N].at[c % N], sum[r][c]);
+            add_products(sum, a_part, b_part);
         }
         half ^= 1;
     } while (left > 0);
 
-    /* store */
+    /* Epilogue: store the sums. */
     const output<O> to = place;
 #pragma unroll
     for (int r = 0; r < TM; r++)
@@ -172,11 +152,8 @@ template <typename T, typename O>
 gop_status matmul_launch_blocks(gop_ctx *ctx, const matmul_product<T> &p)
 {
     typedef block_tile<sizeof(sum_t<T>)> shape;
-    const int64_t tiles_m = (p.part.rows + shape::BM - 1) / shape::BM;
-    const int64_t tiles_n = (p.g.n + shape::BN - 1) / shape::BN;
     return GOP_LAUNCH(ctx, (matmul_blocktiled_kernel<T, O>),
-                      (unsigned)(tiles_m * tiles_n * p.part.batches * p.part.split), THREADS, 0,
-                      p);
+                      (matmul_tile_count<shape::BM, shape::BN>(p)), THREADS, 0, p);
 }
 
 template <typename T>
@@ -204,16 +181,16 @@ extern const gop_row matmul_blocktiled_row = {
 };
 
 /* For splitk. */
-#define PIECES(T)                                                                              \
+#define PARTIAL(T)                                                                             \
     template gop_status matmul_launch_blocks<T, sum_t<T>>(gop_ctx *, const matmul_product<T> &);
-PIECES(boolean)
-PIECES(uint8_t)
-PIECES(uint16_t)
-PIECES(uint32_t)
-PIECES(uint64_t)
-PIECES(float16)
-PIECES(bfloat16)
-PIECES(float)
-PIECES(double)
-PIECES(complex64)
-PIECES(complex128)
+PARTIAL(boolean)
+PARTIAL(uint8_t)
+PARTIAL(uint16_t)
+PARTIAL(uint32_t)
+PARTIAL(uint64_t)
+PARTIAL(float16)
+PARTIAL(bfloat16)
+PARTIAL(float)
+PARTIAL(double)
+PARTIAL(complex64)
+PARTIAL(complex128)

@@ -29,21 +29,22 @@ struct copied_tile {
 /* What a thread copies of an operand. */
 template <typename tile> struct tile_copier {
     typedef typename tile::item T;
-    const T *from, *start;
+    const T *from, *none;
     int64_t step, next;
     uint32_t to;
     unsigned lines; /* a bit for each of its copies whose line exists */
     int term;
 
-    GOP_DEVICE tile_copier(const T *first, T *stage, int64_t line_stride, int64_t term_stride,
-                           int64_t exist)
+    /* `some` can be named where nothing is read. */
+    GOP_DEVICE tile_copier(const T *first, const T *some, T *stage, int64_t line_stride,
+                           int64_t term_stride, int exist)
     {
         const int t = threadIdx.x, near = t % tile::ACROSS * tile::ITEMS,
                   far = t / tile::ACROSS;
         const bool along = tile::TERM == 1;
         const int line = along ? far : near;
         term = along ? near : far;
-        start = first;
+        none = some;
         from = first + line * line_stride + term * term_stride;
         step = tile::LINE_STEP * line_stride + tile::TERM_STEP * term_stride;
         next = tile::TERMS * term_stride;
@@ -63,9 +64,26 @@ template <typename tile> struct tile_copier {
                 to + (stage * tile::SIZE +
                       e * (tile::LINE_STEP * tile::LINE + tile::TERM_STEP * tile::TERM)) *
                          (uint32_t)sizeof(T),
-                exists ? from + e * step : start, exists);
+                exists ? from + e * step : none, exists);
         }
         from += next;
+    }
+};
+
+/* What a thread copies of both operands: a stage of each, while there are terms. */
+template <typename of_a, typename of_b> struct stage_copier {
+    tile_copier<of_a> a;
+    tile_copier<of_b> b;
+    int left;
+
+    GOP_DEVICE void fetch(int stage)
+    {
+        if (left > 0) {
+            a.fetch(stage, left);
+            b.fetch(stage, left);
+            left -= of_a::TERMS;
+        }
+        cp_async_commit_group();
     }
 };
 

@@ -9,134 +9,105 @@
 #include "cuda/common/mma.h"
 #include "cuda/matmul/copied.h"
 #include "cuda/matmul/dmma.h"
+#include "cuda/matmul/tiles.h"
 
 /* What a plan decides. */
 struct dmma_cut {
     matmul_cut steps; /* first: matmul_plan_steps fills it */
     int64_t split, chunk;
     int a_along, b_along, wide;
-    dmma_pairs pairs; /* behind the pieces */
+    dmma_pairs pairs; /* behind the partial sums */
 };
 
-enum { DOUBLES_M = 128, DOUBLES_N = 128, DOUBLES_K = 16, DOUBLES_STAGES = 4 };
-enum { DOUBLES_PAD = 4 };
+enum { DMMA_M = 128, DMMA_N = 128, DMMA_K = 16, DMMA_STAGES = 4 };
+enum { DMMA_PAD = 4 };
 
 #if GOP_SM80
 
-enum { DOUBLES_THREADS = 256, WARP_M = 64, WARP_N = 32, RASTER = 8 };
+enum { DMMA_THREADS = 256, WARP_M = 64, WARP_N = 32 };
 enum { M_TILES = WARP_M / 16, N_TILES = WARP_N / 8 };
 
 template <bool ALONG, int LINES, int VECTOR> using dmma_tile =
-    copied_tile<double, LINES, DOUBLES_K, ALONG, VECTOR, DOUBLES_THREADS, DOUBLES_PAD,
-                DOUBLES_PAD>;
+    copied_tile<double, LINES, DMMA_K, ALONG, VECTOR, DMMA_THREADS, DMMA_PAD, DMMA_PAD>;
+
+/* A warp's fragments of eight terms, a lane's first values of which are at a and b. */
+template <typename of_a, typename of_b>
+GOP_DEVICE void dmma_fragments(double (&fa)[M_TILES][4], double (&fb)[N_TILES][2],
+                               const double *a, const double *b)
+{
+#pragma unroll
+    for (int m = 0; m < M_TILES; m++)
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            fa[m][e] = a[(m * 16 + e % 2 * 8) * of_a::LINE + e / 2 * 4 * of_a::TERM];
+#pragma unroll
+    for (int n = 0; n < N_TILES; n++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) fb[n][e] = b[n * 8 * of_b::LINE + e * 4 * of_b::TERM];
+}
 
 template <bool A_ALONG, bool B_ALONG, int VECTOR>
-__global__ void __launch_bounds__(DOUBLES_THREADS, 1)
+__global__ void __launch_bounds__(DMMA_THREADS, 1)
     matmul_dmma_kernel(const matmul_product<double> p)
 {
-    typedef dmma_tile<A_ALONG, DOUBLES_M, VECTOR> of_a;
-    typedef dmma_tile<B_ALONG, DOUBLES_N, VECTOR> of_b;
+    typedef dmma_tile<A_ALONG, DMMA_M, VECTOR> of_a;
+    typedef dmma_tile<B_ALONG, DMMA_N, VECTOR> of_b;
     extern __shared__ __align__(16) double stages[];
-    double *const a_stages = stages, *const b_stages = stages + DOUBLES_STAGES * of_a::SIZE;
+    double *const a_stages = stages, *const b_stages = stages + DMMA_STAGES * of_a::SIZE;
     const matmul_geometry &g = p.g;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4, q = lane % 4;
+    const matmul_tile<double> tile = matmul_tile_of<DMMA_M, DMMA_N, RASTER>(p);
 
-    /* which tile of which product, and which piece of its sum */
-    const unsigned tiles_m = (unsigned)((p.part.rows + DOUBLES_M - 1) / DOUBLES_M);
-    const unsigned tiles_n = (unsigned)((g.n + DOUBLES_N - 1) / DOUBLES_N);
-    const unsigned group = RASTER * tiles_n, product = blockIdx.x / (tiles_m * tiles_n);
-    const unsigned tile = blockIdx.x % (tiles_m * tiles_n), top = tile / group * RASTER;
-    const unsigned height = tiles_m - top < RASTER ? tiles_m - top : RASTER;
-    const int64_t i0 = (int64_t)(top + tile % group % height) * DOUBLES_M;
-    const int64_t j0 = (int64_t)(tile % group / height) * DOUBLES_N;
-    const int64_t piece = product % (unsigned)p.part.split, l0 = piece * p.part.chunk;
-    const matmul_offsets of = matmul_batch(g, p.part.batch + product / (unsigned)p.part.split);
+    /* Prologue: copies run DMMA_STAGES - 1 stages ahead. */
+    stage_copier<of_a, of_b> copies = {{tile.a, p.a, a_stages, g.a_row, g.a_col, tile.rows},
+                                       {tile.b, p.b, b_stages, g.b_col, g.b_row, tile.columns},
+                                       (int)tile.terms};
+    const int steps = ((int)tile.terms + DMMA_K - 1) / DMMA_K;
+    for (int s = 0; s < DMMA_STAGES - 1; s++) copies.fetch(s);
 
-    tile_copier<of_a> a(p.a + of.a + (p.part.row + i0) * g.a_row + l0 * g.a_col, a_stages,
-                        g.a_row, g.a_col, p.part.rows - i0);
-    tile_copier<of_b> b(p.b + of.b + j0 * g.b_col + l0 * g.b_row, b_stages, g.b_col, g.b_row,
-                        g.n - j0);
-    int left = (int)(g.k - l0 < p.part.chunk ? g.k - l0 : p.part.chunk);
-    const int steps = (left + DOUBLES_K - 1) / DOUBLES_K;
-    const auto fetch = [&](int stage) {
-        if (left > 0) {
-            a.fetch(stage, left);
-            b.fetch(stage, left);
-            left -= DOUBLES_K;
-        }
-        cp_async_commit_group();
-    };
-    for (int s = 0; s < DOUBLES_STAGES - 1; s++) fetch(s);
-
-    const int m0 = warp % (DOUBLES_M / WARP_M) * WARP_M,
-              n0 = warp / (DOUBLES_M / WARP_M) * WARP_N;
+    /* Main loop: half a stage is loaded to registers while the other is multiplied. */
+    const int m0 = warp % (DMMA_M / WARP_M) * WARP_M, n0 = warp / (DMMA_M / WARP_M) * WARP_N;
     const double *const a_lane = a_stages + (m0 + row) * of_a::LINE + q * of_a::TERM;
     const double *const b_lane = b_stages + (n0 + row) * of_b::LINE + q * of_b::TERM;
     double fa[2][M_TILES][4], fb[2][N_TILES][2]; /* what is multiplied, and what comes next */
-    const auto load_fragments = [&](int stage, int to, int l) {
-        const double *const a_now = a_lane + stage * of_a::SIZE;
-        const double *const b_now = b_lane + stage * of_b::SIZE;
-#pragma unroll
-        for (int m = 0; m < M_TILES; m++)
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                fa[to][m][e] =
-                    a_now[(m * 16 + e % 2 * 8) * of_a::LINE + (l + e / 2 * 4) * of_a::TERM];
-#pragma unroll
-        for (int n = 0; n < N_TILES; n++)
-#pragma unroll
-            for (int e = 0; e < 2; e++)
-                fb[to][n][e] = b_now[n * 8 * of_b::LINE + (l + e * 4) * of_b::TERM];
+    const auto load_fragments = [&](int stage, int half) {
+        dmma_fragments<of_a, of_b>(fa[half], fb[half],
+                                   a_lane + stage * of_a::SIZE + half * 8 * of_a::TERM,
+                                   b_lane + stage * of_b::SIZE + half * 8 * of_b::TERM);
     };
     double sum[M_TILES][N_TILES][4] = {};
-    cp_async_wait_group<DOUBLES_STAGES - 2>();
+    cp_async_wait_group<DMMA_STAGES - 2>();
     __syncthreads();
-    load_fragments(0, 0, 0);
+    load_fragments(0, 0);
     int stage = 0;
     for (int step = 0; step < steps; step++) {
-        const int next = stage == DOUBLES_STAGES - 1 ? 0 : stage + 1;
-        fetch(stage == 0 ? DOUBLES_STAGES - 1 : stage - 1);
+        const int next = stage == DMMA_STAGES - 1 ? 0 : stage + 1;
+        copies.fetch(stage == 0 ? DMMA_STAGES - 1 : stage - 1);
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             if (half == 0) {
-                load_fragments(stage, 1, 8);
+                load_fragments(stage, 1);
             } else {
-                cp_async_wait_group<DOUBLES_STAGES - 2>();
+                cp_async_wait_group<DMMA_STAGES - 2>();
                 __syncthreads();
-                if (step + 1 < steps) load_fragments(next, 0, 0);
+                if (step + 1 < steps) load_fragments(next, 0);
             }
-#pragma unroll
-            for (int m = 0; m < M_TILES; m++)
-#pragma unroll
-                for (int n = 0; n < N_TILES; n++) mma_sync(sum[m][n], fa[half][m], fb[half][n]);
+            mma_sync_each(sum, fa[half], fb[half]);
         }
         stage = next;
     }
 
-    double *const out = (double *)p.out + of.out + piece * p.part.split_stride;
-#pragma unroll
-    for (int m = 0; m < M_TILES; m++)
-#pragma unroll
-        for (int n = 0; n < N_TILES; n++)
-#pragma unroll
-            for (int e = 0; e < 4; e++) {
-                const int64_t i = i0 + m0 + m * 16 + row + e / 2 * 8;
-                const int64_t j = j0 + n0 + n * 8 + q * 2 + e % 2;
-                if (i < p.part.rows && j < g.n)
-                    out[(p.part.row + i) * g.out_row + j * g.out_col] = sum[m][n][e];
-            }
+    matmul_store_fragments(p, tile, sum, m0, n0);
 }
 
 template <bool A_ALONG, bool B_ALONG, int VECTOR>
 static gop_status dmma_enqueue(gop_ctx *ctx, const matmul_product<double> &p)
 {
-    const int64_t tiles_m = (p.part.rows + DOUBLES_M - 1) / DOUBLES_M;
-    const int64_t tiles = tiles_m * ((p.g.n + DOUBLES_N - 1) / DOUBLES_N);
-    const size_t doubles = dmma_tile<A_ALONG, DOUBLES_M, VECTOR>::SIZE +
-                           dmma_tile<B_ALONG, DOUBLES_N, VECTOR>::SIZE;
+    const size_t doubles =
+        dmma_tile<A_ALONG, DMMA_M, VECTOR>::SIZE + dmma_tile<B_ALONG, DMMA_N, VECTOR>::SIZE;
     return GOP_LAUNCH(ctx, (matmul_dmma_kernel<A_ALONG, B_ALONG, VECTOR>),
-                      (unsigned)(tiles * p.part.batches * p.part.split), DOUBLES_THREADS,
-                      DOUBLES_STAGES * doubles * sizeof(double), p);
+                      (matmul_tile_count<DMMA_M, DMMA_N>(p)), DMMA_THREADS,
+                      DMMA_STAGES * doubles * sizeof(double), p);
 }
 
 static gop_status dmma_multiply(gop_ctx *ctx, const matmul_product<double> &p,
@@ -156,12 +127,9 @@ static gop_status matmul_dmma(gop_ctx *ctx, const gop_task *task, int64_t step)
     const dmma_cut &cut = *GOP_OWN(const dmma_cut, task->plan);
     matmul_product<double> p;
     GOP_TRY(dmma_product(ctx, task, step, matmul_part_of(task, step), cut.pairs, &p));
-    p.part.chunk = cut.chunk;
-    p.part.split = cut.split;
-    p.part.split_stride = p.g.batches * p.g.m * p.g.n;
-    if (cut.split == 1) return dmma_multiply(ctx, p, cut);
-    GOP_TRY(dmma_multiply(ctx, matmul_partials_of(p, task->scratch), cut));
-    return matmul_add_partials(ctx, p, task->scratch);
+    return matmul_multiply_chunks(
+        ctx, task, p, cut.split, cut.chunk,
+        [&](const matmul_product<double> &of) { return dmma_multiply(ctx, of, cut); });
 }
 #define LAUNCHES                                                                               \
     {                                                                                          \
@@ -176,10 +144,10 @@ static gop_status matmul_dmma(gop_ctx *ctx, const gop_task *task, int64_t step)
 
 static gop_status matmul_dmma_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    enum { SHORTEST = 256 }; /* terms of a piece */
+    enum { SHORTEST = 256 }; /* terms of a chunk */
     GOP_TRY(gop_has_code(ctx, "matmul: kernel 'dmma'", 8, "whose tensor cores take float64"));
     const int64_t shared =
-        DOUBLES_STAGES * (DOUBLES_M + DOUBLES_N) * (DOUBLES_K + DOUBLES_PAD) * sizeof(double);
+        DMMA_STAGES * (DMMA_M + DMMA_N) * (DMMA_K + DMMA_PAD) * sizeof(double);
     if (ctx->info.shared_per_block < shared)
         return gop_fail(GOP_REFUSED,
                         "matmul: kernel 'dmma' needs %lld bytes of shared memory, this "
@@ -199,17 +167,15 @@ static gop_status matmul_dmma_plan(const gop_ctx *ctx, const gop_task *task, gop
     matmul_plan_steps(ctx, task, 1, plan);
     dmma_plan_pairs(task, 0, &cut->pairs);
     const gop_gemm g = dmma_geometry(task, cut->pairs);
-    const int64_t tiles = blocks_for(g.m, DOUBLES_M) * blocks_for(g.n, DOUBLES_N) * g.batches;
+    const int64_t tiles = blocks_for(g.m, DMMA_M) * blocks_for(g.n, DMMA_N) * g.batches;
     const int64_t wanted = ctx->info.processors / (tiles > 0 ? tiles : 1),
                   most = g.k / SHORTEST;
     cut->split = wanted < most ? wanted : most;
     if (cut->split < 2 || plan->steps > 1) cut->split = 1;
-    cut->chunk = ((g.k + cut->split - 1) / cut->split + DOUBLES_K - 1) / DOUBLES_K * DOUBLES_K;
+    cut->chunk = ((g.k + cut->split - 1) / cut->split + DMMA_K - 1) / DMMA_K * DMMA_K;
     cut->split = (g.k + cut->chunk - 1) / cut->chunk;
-    const int64_t a_far = g.a_row < 0 ? -g.a_row : g.a_row;
-    const int64_t b_far = g.b_col < 0 ? -g.b_col : g.b_col;
-    cut->a_along = (g.a_col < 0 ? -g.a_col : g.a_col) <= a_far || g.m == 1;
-    cut->b_along = (g.b_row < 0 ? -g.b_row : g.b_row) <= b_far && g.n > 1;
+    cut->a_along = gop_magnitude(g.a_col) <= gop_magnitude(g.a_row) || g.m == 1;
+    cut->b_along = gop_magnitude(g.b_row) <= gop_magnitude(g.b_col) && g.n > 1;
     const int64_t a_near = cut->a_along ? g.a_col : g.a_row,
                   b_near = cut->b_along ? g.b_row : g.b_col;
     const int64_t a_line = cut->a_along ? g.a_row : g.a_col,
@@ -220,8 +186,8 @@ static gop_status matmul_dmma_plan(const gop_ctx *ctx, const gop_task *task, gop
         wide &= g.a[axis] % 2 == 0 && g.b[axis] % 2 == 0;
     for (int i = 0; i < 2; i++) wide &= (uintptr_t)task->in[i].data % 16 == 0;
     cut->wide = wide;
-    const int64_t pieces = cut->split > 1 ? cut->split * g.batches * g.m * g.n * 8 : 0;
-    plan->scratch = dmma_plan_pairs(task, (size_t)pieces, &cut->pairs);
+    const int64_t partials = cut->split > 1 ? cut->split * g.batches * g.m * g.n * 8 : 0;
+    plan->scratch = dmma_plan_pairs(task, (size_t)partials, &cut->pairs);
     return GOP_OK;
 }
 

@@ -9,9 +9,9 @@
 #include "cuda/common/tile_scheduler.h"
 
 /* Of a block: 128 threads of which four have tiles fetched, 256 that multiply. */
-enum { MAPPED_THREADS = 384, MAPPED_FEEDERS = 128, MAPPED_CONSUMERS = 256 };
-enum { MAPPED_TERMS = 16 };  /* of a stage: 128 bytes */
-enum { MAPPED_SLICES = 64 }; /* parts of a sum, at most */
+enum { DMMA_TMA_THREADS = 384, DMMA_TMA_PRODUCERS = 128, DMMA_TMA_CONSUMERS = 256 };
+enum { DMMA_TMA_TERMS = 16 };  /* of a stage: 128 bytes */
+enum { DMMA_TMA_SLICES = 64 }; /* parts of a sum, at most */
 
 /* The warps of a group multiply a stage; two groups take stages by turns. */
 template <int TILE> struct dmma_tma_shape {
@@ -91,7 +91,7 @@ dmma_tma_feed(const dmma_tma_work &w, uint8_t *ring, uint64_t *full, uint64_t *e
         const tile_item at = tile_item_of<TILE, TILE, CLUSTER>(job, i, rank);
         for (int stage = at.first; stage < at.last; stage++) {
             uint8_t *const tiles = ring + s * shape::BYTES;
-            const int l = stage * MAPPED_TERMS;
+            const int l = stage * DMMA_TMA_TERMS;
             mbarrier_wait(empty + s, phase);
             if (warp == 0) mbarrier_arrive_expect_tx(full + s, shape::BYTES);
             dmma_tma_fetch<TILE, A_ALONG>(tiles, &w.a, warp, at.i0, l,

@@ -36,7 +36,7 @@ template <int GROUPS, int CLUSTER> GOP_DEVICE double2 dmma_tma_add_parts(double2
     double2 all = {};
 #pragma unroll
     for (int part = 0; part < GROUPS * CLUSTER; part++) {
-        const double2 *const one = meet + part % GROUPS * (MAPPED_CONSUMERS / GROUPS);
+        const double2 *const one = meet + part % GROUPS * (DMMA_TMA_CONSUMERS / GROUPS);
         const double2 *const there = CLUSTER > 1 ? map_shared_rank(one, part / GROUPS) : one;
         const double2 more = there[at];
         all = part ? make_double2(all.x + more.x, all.y + more.y) : more;
@@ -61,15 +61,59 @@ GOP_DEVICE void dmma_tma_fragments(double (&fa)[M_TILES][4], double (&fb)[N_TILE
         for (int e = 0; e < 2; e++) fb[n][e] = *of_b::at(tiles, b_lane, n, half * 2 + e);
 }
 
+/* Epilogue: store the sums, or add those of all groups and blocks first. */
+template <int TILE, int CLUSTER, bool A_ALONG, bool B_ALONG, int M_TILES, int N_TILES>
+GOP_DEVICE void dmma_tma_epilogue(const dmma_tma_work &w, const tile_item &at,
+                                  const double (&sum)[M_TILES][N_TILES][4], uint8_t *ring,
+                                  int m0, int n0, int t, int group, int rank)
+{
+    typedef dmma_tma_tile<TILE, A_ALONG> of_a;
+    typedef dmma_tma_tile<TILE, B_ALONG> of_b;
+    enum { GROUPS = dmma_tma_shape<TILE>::GROUPS, PARTS = GROUPS * CLUSTER };
+    enum { CHUNKS = M_TILES * N_TILES * 2 };
+    const int lane = t % 32, warp = t / 32 % (8 / GROUPS);
+    const dmma_tma_target to = dmma_tma_target_of<TILE>(w, at);
+    const auto two = [&](int v) {
+        const double *const from = sum[v / (2 * N_TILES)][v / 2 % N_TILES] + v % 2 * 2;
+        return make_double2(from[0], from[1]);
+    };
+    const auto put = [&](int v, double2 sums) {
+        const int m = v / (2 * N_TILES), n = v / 2 % N_TILES;
+        dmma_tma_put<!B_ALONG>(to, m0 + of_a::line(m * 2 + v % 2, lane / 4),
+                               n0 + of_b::line(n, lane % 4 * 2),
+                               n0 + of_b::line(n, lane % 4 * 2 + 1), sums);
+    };
+    if (PARTS == 1) {
+#pragma unroll
+        for (int v = 0; v < CHUNKS; v++) put(v, two(v));
+        return;
+    }
+    /* Each thread adds all parts, in order, of its share of the outputs. */
+    double2 *const meet = (double2 *)ring;
+    any_of<DMMA_TMA_CONSUMERS>(false); /* the ring has been read */
+#pragma unroll
+    for (int v = 0; v < CHUNKS; v++) meet[v * DMMA_TMA_CONSUMERS + t] = two(v);
+    if (CLUSTER > 1) cluster_sync();
+    else any_of<DMMA_TMA_CONSUMERS>(false);
+#pragma unroll
+    for (int v = 0; v < CHUNKS; v++) {
+        if (v % PARTS != rank * GROUPS + group) continue;
+        const double2 all = dmma_tma_add_parts<GROUPS, CLUSTER>(meet + warp * 32 + lane,
+                                                                v * DMMA_TMA_CONSUMERS);
+        put(v, all);
+    }
+    if (CLUSTER > 1) cluster_sync(); /* nobody leaves whose memory another still reads */
+}
+
 template <int TILE, int CLUSTER, bool A_ALONG, bool B_ALONG>
-__global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
+__global__ void GOP_CLUSTERS __launch_bounds__(DMMA_TMA_THREADS, 1)
     matmul_dmma_tma_kernel(const __grid_constant__ dmma_tma_work w)
 {
 #if GOP_WGMMA
     typedef dmma_tma_shape<TILE> shape;
     typedef dmma_tma_tile<TILE, A_ALONG> of_a;
     typedef dmma_tma_tile<TILE, B_ALONG> of_b;
-    enum { STAGES = shape::STAGES, GROUPS = shape::GROUPS, PARTS = GROUPS * CLUSTER };
+    enum { STAGES = shape::STAGES, GROUPS = shape::GROUPS };
     enum { M_TILES = shape::M_TILES, N_TILES = shape::N_TILES };
     /* Shared memory: the ring of stages and its barriers. */
     extern __shared__ uint8_t memory[];
@@ -78,7 +122,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
     uint64_t *const empty = full + STAGES;
     const int rank = CLUSTER > 1 ? cluster_rank() : 0;
     if (threadIdx.x == 0) {
-        pipeline_init<STAGES>(full, 1, empty, MAPPED_CONSUMERS / 32 / GROUPS);
+        pipeline_init<STAGES>(full, 1, empty, DMMA_TMA_CONSUMERS / 32 / GROUPS);
         fence_proxy_async();
     }
     launch_dependents();
@@ -86,7 +130,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
     grid_dependency_sync();
 
     /* Producer: one thread of each warp issues TMA loads. */
-    if (threadIdx.x < MAPPED_FEEDERS) {
+    if (threadIdx.x < DMMA_TMA_PRODUCERS) {
         setmaxnreg_dec<24>();
         if (threadIdx.x % 32 == 0)
             dmma_tma_feed<TILE, CLUSTER, A_ALONG, B_ALONG>(w, ring, full, empty, rank);
@@ -101,7 +145,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
     /* Consumers: each warp waits for its own stage and multiplies. */
     setmaxnreg_inc<240>();
     const dmma_tma_job &job = w.job;
-    const int t = threadIdx.x - MAPPED_FEEDERS, lane = t % 32;
+    const int t = threadIdx.x - DMMA_TMA_PRODUCERS, lane = t % 32;
     const int warp = t / 32 % (8 / GROUPS);
     const int group = GROUPS > 1 ? __shfl_sync(~0u, t / 128, 0) : 0;
     const int m0 = warp % 2 * shape::WARP_M, n0 = warp / 2 * shape::WARP_N;
@@ -126,82 +170,45 @@ __global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
             if ((s += GROUPS) >= STAGES) s -= STAGES, phase ^= 1;
 #pragma unroll
             for (int half = 0; half < 2; half++) {
-                if (half == 0) {
-                    load_fragments(here, 1);
-                } else if (stage + GROUPS < at.last) {
+                if (half == 0) load_fragments(here, 1);
+                else if (stage + GROUPS < at.last) {
                     mbarrier_wait(full + s, phase);
                     load_fragments(s, 0);
                 }
-#pragma unroll
-                for (int m = 0; m < M_TILES; m++)
-#pragma unroll
-                    for (int n = 0; n < N_TILES; n++)
-                        mma_sync(sum[m][n], fa[half][m], fb[half][n]);
+                mma_sync_each(sum, fa[half], fb[half]);
             }
             __syncwarp(); /* all lanes have read */
             if (lane == 0) mbarrier_arrive(empty + here);
         }
-
-        /* Epilogue: store the sums, or add those of all groups and blocks first. */
-        const dmma_tma_target to = dmma_tma_target_of<TILE>(w, at);
-        const auto two = [&](int v) {
-            const double *const from = sum[v / (2 * N_TILES)][v / 2 % N_TILES] + v % 2 * 2;
-            return make_double2(from[0], from[1]);
-        };
-        const auto put = [&](int v, double2 sums) {
-            const int m = v / (2 * N_TILES), n = v / 2 % N_TILES;
-            dmma_tma_put<!B_ALONG>(to, m0 + of_a::line(m * 2 + v % 2, lane / 4),
-                                   n0 + of_b::line(n, lane % 4 * 2),
-                                   n0 + of_b::line(n, lane % 4 * 2 + 1), sums);
-        };
-        enum { CHUNKS = M_TILES * N_TILES * 2 };
-        if (PARTS == 1) {
-#pragma unroll
-            for (int v = 0; v < CHUNKS; v++) put(v, two(v));
-            continue;
-        }
-        /* Each thread adds all parts, in order, of its share of the outputs. */
-        double2 *const meet = (double2 *)ring;
-        any_of<MAPPED_CONSUMERS>(false); /* the ring has been read */
-#pragma unroll
-        for (int v = 0; v < CHUNKS; v++) meet[v * MAPPED_CONSUMERS + t] = two(v);
-        if (CLUSTER > 1) cluster_sync();
-        else any_of<MAPPED_CONSUMERS>(false);
-#pragma unroll
-        for (int v = 0; v < CHUNKS; v++) {
-            if (v % PARTS != rank * GROUPS + group) continue;
-            const double2 all = dmma_tma_add_parts<GROUPS, CLUSTER>(meet + warp * 32 + lane,
-                                                                    v * MAPPED_CONSUMERS);
-            put(v, all);
-        }
-        if (CLUSTER > 1) cluster_sync(); /* nobody leaves whose memory another still reads */
+        dmma_tma_epilogue<TILE, CLUSTER, A_ALONG, B_ALONG>(w, at, sum, ring, m0, n0, t, group,
+                                                           rank);
     }
 #endif
 }
 
 /* Adds the parts of the sums that were cut, in their order: a block some rows of a tile. */
-enum { MAPPED_ROWS = 8 };
+enum { DMMA_TMA_ROWS = 8 };
 template <int TILE> __global__ void __launch_bounds__(TILE)
     matmul_dmma_tma_parts_kernel(const __grid_constant__ dmma_tma_work w)
 {
     const dmma_tma_job &job = w.job;
     grid_dependency_sync();
-    const int rest = job.tiles - job.whole, blocks = TILE / MAPPED_ROWS;
-    const int cut = blockIdx.x / blocks, top = blockIdx.x % blocks * MAPPED_ROWS;
+    const int rest = job.tiles - job.whole, blocks = TILE / DMMA_TMA_ROWS;
+    const int cut = blockIdx.x / blocks, top = blockIdx.x % blocks * DMMA_TMA_ROWS;
     const double *const from = job.parts + ((int64_t)cut * TILE + top) * TILE + threadIdx.x;
-    double sum[MAPPED_ROWS];
+    double sum[DMMA_TMA_ROWS];
 #pragma unroll
-    for (int r = 0; r < MAPPED_ROWS; r++) sum[r] = from[r * TILE];
+    for (int r = 0; r < DMMA_TMA_ROWS; r++) sum[r] = from[r * TILE];
 #pragma unroll 4
     for (int slice = 1; slice < job.slices; slice++)
 #pragma unroll
-        for (int r = 0; r < MAPPED_ROWS; r++)
+        for (int r = 0; r < DMMA_TMA_ROWS; r++)
             sum[r] += from[((int64_t)slice * rest * TILE + r) * TILE];
     tile_item at = tile_item_of<TILE, TILE>(job, job.whole + cut);
     at.part = -1;
     const dmma_tma_target to = dmma_tma_target_of<TILE>(w, at);
 #pragma unroll
-    for (int r = 0; r < MAPPED_ROWS; r++)
+    for (int r = 0; r < DMMA_TMA_ROWS; r++)
         if (top + r < to.rows && (int)threadIdx.x < to.columns)
             to.to[(top + r) * to.row + threadIdx.x * to.column] = sum[r];
 }
@@ -209,7 +216,7 @@ template <int TILE> __global__ void __launch_bounds__(TILE)
 template <int TILE> static gop_status dmma_tma_add_parts(gop_ctx *ctx, const dmma_tma_work &w)
 {
     return GOP_LAUNCH_EARLY(ctx, matmul_dmma_tma_parts_kernel<TILE>,
-                            (unsigned)((w.job.tiles - w.job.whole) * (TILE / MAPPED_ROWS)),
+                            (unsigned)((w.job.tiles - w.job.whole) * (TILE / DMMA_TMA_ROWS)),
                             TILE, 0, w);
 }
 
@@ -221,7 +228,7 @@ static gop_status dmma_tma_enqueue(gop_ctx *ctx, const dmma_tma_work &w)
     const int most = CLUSTER * shape::GROUPS > 1 ? items : ctx->info.processors;
     return GOP_LAUNCH_EARLY(ctx, (matmul_dmma_tma_kernel<TILE, CLUSTER, A_ALONG, B_ALONG>),
                             gop_cuda_grid((items < most ? items : most) * CLUSTER, CLUSTER),
-                            MAPPED_THREADS, shape::SHARED, w);
+                            DMMA_TMA_THREADS, shape::SHARED, w);
 }
 
 static gop_status matmul_dmma_tma(gop_ctx *ctx, const gop_task *task, int64_t step)
@@ -289,7 +296,7 @@ static void dmma_tma_cut(const gop_ctx *ctx, const gop_gemm &g, dmma_tma_plan *b
     double least = 0;
     for (int tile = 64; tile <= 128; tile *= 2)
         for (int cluster = 1; cluster <= (tile == 64 ? 4 : 2); cluster *= 2)
-            for (int slices = 1; slices <= MAPPED_SLICES; slices++) {
+            for (int slices = 1; slices <= DMMA_TMA_SLICES; slices++) {
                 dmma_tma_plan plan = *best;
                 dmma_tma_job &job = plan.job;
                 if (cluster * slices > 1 && job.stages < SHORTEST * cluster * slices) break;
@@ -349,7 +356,7 @@ static gop_status matmul_dmma_tma_plan(const gop_ctx *ctx, const gop_task *task,
     if (tiles * (double)g.batches > 1e9)
         return gop_fail(GOP_REFUSED, "%s takes up to 10^9 tiles of 64 x 64 outputs, got %g",
                         who, tiles * (double)g.batches);
-    job.stages = (int)blocks_for(g.k, MAPPED_TERMS);
+    job.stages = (int)blocks_for(g.k, DMMA_TMA_TERMS);
     job.group = 8;
     job.a_batch = p->a.batches > 1, job.b_batch = p->b.batches > 1;
     job.pairs = g.out_col == 1 && g.out_row % 2 == 0 && apart % 2 == 0 &&

@@ -258,6 +258,29 @@ GOP_DEVICE void engine_store(const engine_job &p, const engine_item &item, O *ou
         }
 }
 
+/* part = the products of stage s and those that are promoted with it, for rows w * 64. */
+template <int PIECES, bool HALF, typename stage>
+GOP_DEVICE void engine_multiply(float (&part)[64], uint64_t at_a, uint64_t at_b, int w,
+                                uint64_t *full, int s, uint32_t phase)
+{
+    enum { EACH = products_of(PIECES) * 2 };
+    if (w == 0) mbarrier_wait(full + s, phase);
+    wgmma_fence();
+#pragma unroll
+    for (int q = 0; q < stage::PROMOTED; q++) {
+        if (w == 0 && q > 0) mbarrier_wait(full + s + q, phase);
+#pragma unroll
+        for (int n = 0; n < stage::BLOCKS * EACH; n++) {
+            const int block = n / EACH, product = n % EACH / 2, half = n % 2;
+            const int a = (s + q) * stage::BYTES + block * stage::A_BYTES +
+                          piece_of_a(PIECES, product) * stage::A_PIECE + w * 4096 + half * 32;
+            const int b = (s + q) * stage::BYTES + block * stage::B_BYTES +
+                          piece_of_b(PIECES, product) * stage::B_PIECE + half * 2048;
+            wgmma_add<HALF>(part, at_a + a / 16, at_b + b / 16, q + n > 0);
+        }
+    }
+}
+
 template <int PIECES, bool HALF, typename O, int W, int C>
 __global__ void GOP_CLUSTERS __launch_bounds__(ENGINE_THREADS, 1)
     matmul_engine_kernel(const __grid_constant__ engine_job p)
@@ -285,10 +308,11 @@ __global__ void GOP_CLUSTERS __launch_bounds__(ENGINE_THREADS, 1)
     if (C == 2) cluster_sync();
     else __syncthreads();
 
+    /* Producer: one warp copies the packed operands. */
     if (threadIdx.x < ENGINE_THREADS - ENGINE_CONSUMERS) {
         setmaxnreg_dec<40>();
         if (threadIdx.x < 32) engine_feed<stage, C>(p, ring, full, empty, rank);
-    } else {
+    } else { /* consumers: two warpgroups multiply, 64 W rows each */
         setmaxnreg_inc<232>();
         int s = 0;
         uint32_t phase = 0;
@@ -309,24 +333,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(ENGINE_THREADS, 1)
 #pragma unroll
                 for (int w = 0; w < W; w++) {
                     float part[64];
-                    if (w == 0) mbarrier_wait(full + s, phase);
-                    wgmma_fence();
-#pragma unroll
-                    for (int q = 0; q < stage::PROMOTED; q++) {
-                        if (w == 0 && q > 0) mbarrier_wait(full + s + q, phase);
-#pragma unroll
-                        for (int n = 0; n < stage::BLOCKS * products_of(PIECES) * 2; n++) {
-                            enum { EACH = products_of(PIECES) * 2 };
-                            const int block = n / EACH, product = n % EACH / 2, half = n % 2;
-                            const int a = (s + q) * stage::BYTES + block * stage::A_BYTES +
-                                          piece_of_a(PIECES, product) * stage::A_PIECE +
-                                          w * 4096 + half * 32;
-                            const int b = (s + q) * stage::BYTES + block * stage::B_BYTES +
-                                          piece_of_b(PIECES, product) * stage::B_PIECE +
-                                          half * 2048;
-                            wgmma_add<HALF>(part, at_a + a / 16, at_b + b / 16, q + n > 0);
-                        }
-                    }
+                    engine_multiply<PIECES, HALF, stage>(part, at_a, at_b, w, full, s, phase);
                     wgmma_finish();
                     if (w == W - 1 && lane < C)
 #pragma unroll

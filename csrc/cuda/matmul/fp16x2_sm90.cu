@@ -245,7 +245,7 @@ static gop_status matmul_fp16x2_plan(const gop_ctx *ctx, const gop_task *task, g
     fp16x2_plan *p = GOP_OWN(fp16x2_plan, plan);
     *p = {};
     split_plan_of(ctx, task, 2, 1, {0.55, 0.61}, &p->halves);
-    split_plan_of(ctx, task, 3, 1, PIECES_PACE, &p->pieces);
+    split_plan_of(ctx, task, 3, 1, SPLIT_PACE, &p->pieces);
     p->halves.symmetric = 0; /* sums computed anew are not mirrored */
     const split_plan &h = p->halves;
     gop_gemm turned = g;

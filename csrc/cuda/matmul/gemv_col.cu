@@ -1,9 +1,9 @@
 /*
- * gemv_col.cu - matmul with few columns, where the large operand's lines run along the outputs.
+ * gemv_col.cu - matmul with few columns, where the large operand's columns are contiguous.
  *
  * Neighbouring threads take neighbouring outputs and walk down the sum, so that a warp reads
- * whole lines; the small operand passes through shared memory, where one value serves all. The
- * warps of a block take turns along the sum, and add up in the end.
+ * whole cache lines; the small operand passes through shared memory, where one value serves
+ * all. The warps of a block interleave along the sum, and add up in the end.
  */
 #include "cuda/matmul/thin.h"
 
@@ -15,21 +15,28 @@ template <typename T, int COLUMNS> struct columns_shape {
     enum { TERMS = COLUMNS < 4 ? FACTORS : COLUMNS < 8 ? 512 / COLUMNS : 64 };
 };
 
-template <typename T, int V> struct alignas(V * sizeof(T)) gemv_col_group {
-    T at[V];
-};
-
 template <typename T, int V, bool NEAR>
-GOP_DEVICE gemv_col_group<T, V> gemv_col_load(const T *from, int64_t stride, unsigned inside)
+GOP_DEVICE thin_group<T, V> gemv_col_load(const T *from, int64_t stride, unsigned inside)
 {
-    gemv_col_group<T, V> group;
+    thin_group<T, V> group;
     if constexpr (NEAR) {
-        group = *reinterpret_cast<const gemv_col_group<T, V> *>(from);
+        group = *reinterpret_cast<const thin_group<T, V> *>(from);
     } else {
 #pragma unroll
         for (int v = 0; v < V; v++) group.at[v] = inside >> v & 1 ? from[v * stride] : *from;
     }
     return group;
+}
+
+/* sum += a group of rows times the factors of a term. */
+template <typename T, int COLUMNS, int V>
+GOP_DEVICE void gemv_col_add(sum_t<T> (&sum)[COLUMNS][V], const thin_group<T, V> &group,
+                             const sum_t<T> (&b)[COLUMNS])
+{
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++)
+#pragma unroll
+        for (int v = 0; v < V; v++) sum[c][v] = accumulate(widen(group.at[v]), b[c], sum[c][v]);
 }
 
 template <typename T, int COLUMNS, bool NEAR>
@@ -40,24 +47,17 @@ __global__ void __launch_bounds__(THIN_THREADS, columns_shape<T, COLUMNS>::BLOCK
     enum { V = columns_shape<T, COLUMNS>::WIDE, LINES = 32 * V, AHEAD = 8 };
     enum { TERMS = columns_shape<T, COLUMNS>::TERMS };
     /* Columns that meet at a time. */
-    enum { TURN = COLUMNS < 4 ? COLUMNS : sizeof(S) > 8 ? 2 : 4 };
+    enum { MEETING = COLUMNS < 4 ? COLUMNS : sizeof(S) > 8 ? 2 : 4 };
     __shared__ S b_tile[TERMS][COLUMNS];
-    __shared__ S meet[THIN_WARPS][TURN][LINES];
+    __shared__ S meet[THIN_WARPS][MEETING][LINES];
     const matmul_geometry &g = p.g;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int part = warp % parts, group = warp / parts, groups = THIN_WARPS / parts;
-    const int64_t across = (g.n + COLUMNS - 1) / COLUMNS;
-    const int64_t down = (g.m + groups * LINES - 1) / (groups * LINES);
-    int64_t block = blockIdx.x;
-    const int64_t c0 = block % across * COLUMNS;
-    block /= across;
-    const int64_t i0 = block % down * groups * LINES;
-    block /= down;
-    const int64_t piece = block % p.part.split;
-    const matmul_offsets of = matmul_batch(g, block / p.part.split);
+    const thin_block block =
+        thin_block_of(p, blockIdx.x, (g.n + COLUMNS - 1) / COLUMNS, groups * LINES);
+    const int64_t c0 = block.tile * COLUMNS, i0 = block.i0, begin = block.begin;
+    const matmul_offsets of = matmul_batch(g, block.batch);
 
-    const int64_t begin = piece * p.part.chunk;
-    const int64_t end = begin + p.part.chunk < g.k ? begin + p.part.chunk : g.k;
     int64_t i = i0 + group * LINES + (NEAR ? lane * V : lane);
     unsigned inside = 0;
 #pragma unroll
@@ -67,10 +67,12 @@ __global__ void __launch_bounds__(THIN_THREADS, columns_shape<T, COLUMNS>::BLOCK
     const T *const b = p.b + of.b + begin * g.b_row + c0 * g.b_col;
     const int64_t apart = NEAR ? 1 : 32 * g.a_row;
 
+    /* Main loop: factors of TERMS terms to shared memory, then the warps' rows, AHEAD at once.
+     */
     S sum[COLUMNS][V] = {};
-    for (int64_t left = end - begin; left > 0; left -= TERMS) {
+    for (int64_t left = block.end - begin; left > 0; left -= TERMS) {
         const int terms = left < TERMS ? (int)left : TERMS;
-        const T *const tile = b + (end - begin - left) * g.b_row;
+        const T *const tile = b + (block.end - begin - left) * g.b_row;
         __syncthreads();
         for (int at = threadIdx.x; at < TERMS * COLUMNS; at += THIN_THREADS) {
             const int l = at / COLUMNS, c = at % COLUMNS;
@@ -81,45 +83,36 @@ __global__ void __launch_bounds__(THIN_THREADS, columns_shape<T, COLUMNS>::BLOCK
         __syncthreads();
         int l = part;
         for (; l + (AHEAD - 1) * parts < terms; l += AHEAD * parts) {
-            gemv_col_group<T, V> line[AHEAD];
+            thin_group<T, V> group[AHEAD];
 #pragma unroll
             for (int u = 0; u < AHEAD; u++, a += parts * g.a_col)
-                line[u] = gemv_col_load<T, V, NEAR>(a, apart, inside);
+                group[u] = gemv_col_load<T, V, NEAR>(a, apart, inside);
 #pragma unroll
             for (int u = 0; u < AHEAD; u++)
-#pragma unroll
-                for (int c = 0; c < COLUMNS; c++)
-#pragma unroll
-                    for (int v = 0; v < V; v++)
-                        sum[c][v] = accumulate(widen(line[u].at[v]), b_tile[l + u * parts][c],
-                                               sum[c][v]);
+                gemv_col_add<T>(sum, group[u], b_tile[l + u * parts]);
         }
-        for (; l < terms; l += parts, a += parts * g.a_col) {
-            const gemv_col_group<T, V> line = gemv_col_load<T, V, NEAR>(a, apart, inside);
-#pragma unroll
-            for (int c = 0; c < COLUMNS; c++)
-#pragma unroll
-                for (int v = 0; v < V; v++)
-                    sum[c][v] = accumulate(widen(line.at[v]), b_tile[l][c], sum[c][v]);
-        }
+        for (; l < terms; l += parts, a += parts * g.a_col)
+            gemv_col_add<T>(sum, gemv_col_load<T, V, NEAR>(a, apart, inside), b_tile[l]);
     }
 
+    /* Epilogue: the warps of a sum meet, MEETING columns at a time. */
 #pragma unroll
-    for (int c = 0; c < COLUMNS; c += TURN) {
+    for (int c = 0; c < COLUMNS; c += MEETING) {
         __syncthreads();
 #pragma unroll
-        for (int t = 0; t < TURN; t++)
+        for (int t = 0; t < MEETING; t++)
 #pragma unroll
             for (int v = 0; v < V; v++)
                 meet[warp][t][NEAR ? lane * V + v : v * 32 + lane] = sum[c + t][v];
         __syncthreads();
-        for (int at = threadIdx.x; at < groups * TURN * LINES; at += THIN_THREADS) {
-            const int x = at % LINES, t = at / LINES % TURN, from = at / LINES / TURN;
+        for (int at = threadIdx.x; at < groups * MEETING * LINES; at += THIN_THREADS) {
+            const int x = at % LINES, t = at / LINES % MEETING;
+            const int from = at / LINES / MEETING;
             S total = meet[from * parts][t][x];
             for (int w = 1; w < parts; w++) total = plus(total, meet[from * parts + w][t][x]);
             const int64_t row = i0 + from * LINES + x, column = c0 + c + t;
             if (row < g.m && column < g.n)
-                thin_put(p, of.out + row * g.out_row + column * g.out_col, piece, total);
+                thin_put(p, of.out + row * g.out_row + column * g.out_col, block.chunk, total);
         }
     }
 }
@@ -131,8 +124,7 @@ static gop_status matmul_gemv_col(gop_ctx *ctx, const gop_task *task, int64_t)
     const matmul_product<T> p = thin_product_of<T>(task, cut);
     GOP_TRY(GOP_LAUNCH(ctx, (matmul_gemv_col_kernel<T, COLUMNS, NEAR>), (unsigned)cut.blocks,
                        THIN_THREADS, 0, p, cut.parts));
-    if (cut.split == 1) return GOP_OK;
-    return matmul_add_partials(ctx, matmul_product_of<T>(task, p.part), task->scratch);
+    return thin_add_partials<T>(ctx, task, p.part);
 }
 
 #define OF_COLUMNS(T, C)                                                                       \

@@ -1,105 +1,97 @@
 /*
- * gemv_row.cu - matmul with few columns, where the large operand's lines run along the sum.
+ * gemv_row.cu - matmul with few columns, where the large operand's rows are contiguous.
  *
  * A matrix that meets only a few vectors is read once, and that is all the time it should take.
- * Warps read 128 bits a lane along ROWS lines at once; a value of the small operand, which the
- * first-level cache holds, serves all of them. Lanes then fold, warps that share a line too,
- * and pieces of long lines in scratch.
+ * Warps read 128 bits a lane along ROWS rows at once; a value of the small operand, which L1
+ * holds, serves all of them. Lanes then fold, warps that share a row too, and chunks of long
+ * rows in scratch.
  */
 #include "cuda/matmul/thin.h"
 
 /* V neighbours along l, or one of any stride. */
-template <typename T, int V> struct alignas(V * sizeof(T)) gemv_row_group {
-    T at[V];
-};
-
 template <typename T, int V>
-GOP_DEVICE gemv_row_group<T, V> gemv_row_load(const T *line, int64_t l, int64_t stride)
+GOP_DEVICE thin_group<T, V> gemv_row_load(const T *row, int64_t l, int64_t stride)
 {
-    gemv_row_group<T, V> group;
+    thin_group<T, V> group;
     if constexpr (V > 1) {
-        const vec128<T> word = load128(line + l);
+        const vec128<T> word = load128(row + l);
         __builtin_memcpy(&group, &word, sizeof group);
     } else {
-        group.at[0] = line[l * stride];
+        group.at[0] = row[l * stride];
     }
     return group;
 }
 
-/* LANES lanes share a line. The small operand stands in blocks of LANES * V terms. */
+/* LANES lanes share a row. The small operand stands in blocks of LANES * V terms. */
 template <typename T, int COLUMNS, int V, int LANES>
 __global__ void __launch_bounds__(THIN_THREADS, 2)
     matmul_gemv_row_kernel(const matmul_product<T> p, const int parts)
 {
     typedef sum_t<T> S;
     enum { ROWS = thin_rows<S, COLUMNS>::ROWS, SUMS = ROWS * COLUMNS, AHEAD = V > 1 ? 2 : 4 };
-    enum { TEAMS = 32 / LANES }; /* of a warp, each with lines of its own */
+    enum { TEAMS = 32 / LANES }; /* of a warp, each with rows of its own */
     __shared__ S meet[THIN_WARPS * TEAMS][SUMS];
     const matmul_geometry &g = p.g;
     const int lane = threadIdx.x % LANES, team = threadIdx.x / LANES;
     const int warp = threadIdx.x / 32;
-    const int lines = THIN_WARPS / parts * TEAMS * ROWS; /* of a block */
-    const int64_t across = (g.n + COLUMNS - 1) / COLUMNS, down = (g.m + lines - 1) / lines;
-    int64_t block = blockIdx.x;
-    const int64_t c0 = block % across * COLUMNS;
-    block /= across;
-    const int64_t i0 = block % down * lines;
-    block /= down;
-    const int64_t piece = block % p.part.split;
-    const matmul_offsets of = matmul_batch(g, block / p.part.split);
+    const int rows = THIN_WARPS / parts * TEAMS * ROWS; /* of a block */
+    const thin_block block = thin_block_of(p, blockIdx.x, (g.n + COLUMNS - 1) / COLUMNS, rows);
+    const int64_t i0 = block.i0, c0 = block.tile * COLUMNS, end = block.end;
+    const matmul_offsets of = matmul_batch(g, block.batch);
     grid_dependency_sync();
 
-    const int64_t end = (piece + 1) * p.part.chunk < g.k ? (piece + 1) * p.part.chunk : g.k;
     const int64_t step = parts * LANES * V;
-    int64_t l = piece * p.part.chunk + (warp % parts * LANES + lane) * V;
+    int64_t l = block.begin + (warp % parts * LANES + lane) * V;
     const T *a[ROWS];
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) { /* beyond the edge the last line stands in */
+    for (int r = 0; r < ROWS; r++) { /* beyond the edge the last row stands in */
         const int64_t i = i0 + (warp / parts * TEAMS + team % TEAMS) * ROWS + r;
         a[r] = p.a + of.a + (i < g.m ? i : g.m - 1) * g.a_row;
     }
     const T *const b = p.b + of.b + c0 * g.b_col;
 
+    /* Main loop: load rows AHEAD steps at once, multiply. */
     S sum[SUMS] = {};
-    const auto add = [&](const gemv_row_group<T, V>(&line)[ROWS], int64_t at) {
+    const auto add = [&](const thin_group<T, V>(&group)[ROWS], int64_t at) {
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++) {
-            const gemv_row_group<T, V> of_b = gemv_row_load<T, V>(
+            const thin_group<T, V> of_b = gemv_row_load<T, V>(
                 b + c * LANES * V, at * COLUMNS - (COLUMNS - 1) * lane * V, g.b_row);
 #pragma unroll
             for (int r = 0; r < ROWS; r++)
 #pragma unroll
                 for (int v = 0; v < V; v++)
-                    sum[r * COLUMNS + c] = accumulate(widen(line[r].at[v]), widen(of_b.at[v]),
+                    sum[r * COLUMNS + c] = accumulate(widen(group[r].at[v]), widen(of_b.at[v]),
                                                       sum[r * COLUMNS + c]);
         }
     };
-    gemv_row_group<T, V> line[AHEAD][ROWS];
+    thin_group<T, V> group[AHEAD][ROWS];
     for (; l + (AHEAD - 1) * step < end; l += AHEAD * step) {
 #pragma unroll
         for (int u = 0; u < AHEAD; u++)
 #pragma unroll
             for (int r = 0; r < ROWS; r++)
-                line[u][r] = gemv_row_load<T, V>(a[r], l + u * step, g.a_col);
+                group[u][r] = gemv_row_load<T, V>(a[r], l + u * step, g.a_col);
 #pragma unroll
-        for (int u = 0; u < AHEAD; u++) add(line[u], l + u * step);
+        for (int u = 0; u < AHEAD; u++) add(group[u], l + u * step);
     }
     for (; l < end; l += step) {
 #pragma unroll
-        for (int r = 0; r < ROWS; r++) line[0][r] = gemv_row_load<T, V>(a[r], l, g.a_col);
-        add(line[0], l);
+        for (int r = 0; r < ROWS; r++) group[0][r] = gemv_row_load<T, V>(a[r], l, g.a_col);
+        add(group[0], l);
     }
 
+    /* Epilogue: the lanes of a row add up, then its warps, which meet in shared memory. */
     typedef lane_fold<SUMS, LANES> fold;
     fold_lanes<LANES>(sum, lane);
 #pragma unroll
     for (int e = 0; e < fold::EACH; e++)
         if (fold::is_first(lane)) meet[team][fold::first(lane) + e] = sum[e];
     __syncthreads();
-    for (int at = threadIdx.x; at < lines * COLUMNS; at += THIN_THREADS) {
+    for (int at = threadIdx.x; at < rows * COLUMNS; at += THIN_THREADS) {
         const bool down_first = thin_down_first(g);
-        const int x = down_first ? at % lines : at / COLUMNS;
-        const int c = down_first ? at / lines : at % COLUMNS;
+        const int x = down_first ? at % rows : at / COLUMNS;
+        const int c = down_first ? at / rows : at % COLUMNS;
         const int from = x / ROWS / TEAMS * parts * TEAMS + x / ROWS % TEAMS;
         const int place = x % ROWS * COLUMNS + c;
         S total = meet[from][place];
@@ -107,7 +99,7 @@ __global__ void __launch_bounds__(THIN_THREADS, 2)
             total = plus(total, meet[from + part * TEAMS][place]);
         const int64_t i = i0 + x, j = c0 + c;
         if (i < g.m && j < g.n)
-            thin_put(p, of.out + i * g.out_row + j * g.out_col, piece, total);
+            thin_put(p, of.out + i * g.out_row + j * g.out_col, block.chunk, total);
     }
 }
 
@@ -124,8 +116,7 @@ static gop_status matmul_gemv_row(gop_ctx *ctx, const gop_task *task, int64_t)
         GOP_TRY(GOP_LAUNCH(ctx, (matmul_gemv_row_kernel<T, COLUMNS, V, LANES>),
                            (unsigned)cut.blocks, THIN_THREADS, 0, p, cut.parts));
     }
-    if (cut.split == 1) return GOP_OK;
-    return matmul_add_partials(ctx, matmul_product_of<T>(task, p.part), task->scratch);
+    return thin_add_partials<T>(ctx, task, p.part);
 }
 
 #define OF_COLUMNS(T, C)                                                                       \

@@ -3,15 +3,15 @@
  *
  * Tensor cores multiply bytes and sum in 32 bits, modulo 2^32 and so modulo 2^8, whether the
  * bytes have a sign or not. They take four neighbouring terms of a sum in a register: operands
- * that do not lie so are turned first, which costs one pass over each.
+ * that do not lie so are transposed first, which costs one pass over each.
  */
-#include "cuda/matmul/product.h"
+#include "cuda/matmul/tiles.h"
 #include "cuda/common/cp_async.h"
 #include "cuda/common/mma.h"
 
 struct imma_cut {
     matmul_cut steps; /* first: matmul_plan_steps fills it */
-    int a_turned, b_turned;
+    int a_transposed, b_transposed;
 };
 
 static int64_t imma_apart(int64_t terms)
@@ -26,46 +26,47 @@ static int64_t imma_apart(int64_t terms)
 struct imma_operand {
     const uint8_t *lines;
     int64_t apart;   /* from one line to the next */
-    int64_t product; /* and from one product of the batch to the next, if it was turned */
+    int64_t product; /* and from one product of the batch to the next, if it was transposed */
 };
 
-struct imma_arguments {
+struct imma_work {
     matmul_product<uint8_t> p;
     imma_operand a, b;
-    int a_turned, b_turned;
+    int a_transposed, b_transposed;
 };
 
-enum { TURN = 64, TURN_THREADS = 256 };
+enum { SIDE = 64, SIDE_THREADS = 256 };
 
-/* Turns an operand: 64 x 64 bytes pass through shared memory. What is beyond the edges is 0. */
-__global__ void __launch_bounds__(TURN_THREADS)
+/* Transposes an operand: 64 x 64 bytes pass through shared memory. What is beyond the edges is
+ * 0. */
+__global__ void __launch_bounds__(SIDE_THREADS)
     matmul_imma_turn_kernel(const matmul_product<uint8_t> p, int of_b, uint8_t *to,
                             int64_t apart)
 {
-    __shared__ uint8_t tile[TURN][TURN + 4];
+    __shared__ uint8_t tile[SIDE][SIDE + 4];
     const matmul_geometry &g = p.g;
     const int64_t lines = of_b ? g.n : g.m;
     const int64_t line_stride = of_b ? g.b_col : g.a_row, l_stride = of_b ? g.b_row : g.a_col;
-    const int64_t across = (apart + TURN - 1) / TURN, down = (lines + TURN - 1) / TURN;
+    const int64_t across = (apart + SIDE - 1) / SIDE, down = (lines + SIDE - 1) / SIDE;
     const int64_t batch = blockIdx.x / (across * down), tile_at = blockIdx.x % (across * down);
-    const int64_t line0 = tile_at / across * TURN, l0 = tile_at % across * TURN;
+    const int64_t line0 = tile_at / across * SIDE, l0 = tile_at % across * SIDE;
     const matmul_offsets of = matmul_batch(g, batch);
     const uint8_t *const from = of_b ? p.b + of.b : p.a + of.a;
     const bool along =
         (l_stride < 0 ? -l_stride : l_stride) <= (line_stride < 0 ? -line_stride : line_stride);
 #pragma unroll
-    for (int e = 0; e < TURN * TURN / TURN_THREADS; e++) {
-        const int at = threadIdx.x + e * TURN_THREADS;
-        const int line = along ? at / TURN : at % TURN, l = along ? at % TURN : at / TURN;
+    for (int e = 0; e < SIDE * SIDE / SIDE_THREADS; e++) {
+        const int at = threadIdx.x + e * SIDE_THREADS;
+        const int line = along ? at / SIDE : at % SIDE, l = along ? at % SIDE : at / SIDE;
         const bool exists = line0 + line < lines && l0 + l < g.k;
         tile[line][l] =
             exists ? from[(line0 + line) * line_stride + (l0 + l) * l_stride] : (uint8_t)0;
     }
     __syncthreads();
 #pragma unroll
-    for (int e = 0; e < TURN * TURN / 4 / TURN_THREADS; e++) {
-        const int at = threadIdx.x + e * TURN_THREADS, line = at / (TURN / 4);
-        const int l = at % (TURN / 4) * 4;
+    for (int e = 0; e < SIDE * SIDE / 4 / SIDE_THREADS; e++) {
+        const int at = threadIdx.x + e * SIDE_THREADS, line = at / (SIDE / 4);
+        const int l = at % (SIDE / 4) * 4;
         if (line0 + line < lines && l0 + l < apart)
             *reinterpret_cast<uint32_t *>(to + (batch * lines + line0 + line) * apart + l0 +
                                           l) =
@@ -73,56 +74,78 @@ __global__ void __launch_bounds__(TURN_THREADS)
     }
 }
 
-enum { BYTES_M = 128, BYTES_N = 256, BYTES_K = 64, STAGES = 4, BYTES_THREADS = 256 };
-enum { WARP = 64, M_TILES = WARP / 16, N_TILES = WARP / 8, RASTER = 8 };
-enum { A_BYTES = BYTES_M * BYTES_K, STAGE_BYTES = A_BYTES + BYTES_N * BYTES_K };
+enum { IMMA_M = 128, IMMA_N = 256, IMMA_K = 64, STAGES = 4, IMMA_THREADS = 256 };
+enum { WARP = 64, M_TILES = WARP / 16, N_TILES = WARP / 8 };
+enum { A_BYTES = IMMA_M * IMMA_K, STAGE_BYTES = A_BYTES + IMMA_N * IMMA_K };
 
 /* Where 16 bytes of a line stand in a tile: two lines fill all banks once, and the chunks of
  * eight lines that are read together all lie in different banks. */
 GOP_DEVICE uint32_t imma_place(int line, int chunk)
 {
-    return (uint32_t)(line * BYTES_K + ((chunk ^ (line >> 1 & 3)) * 16));
+    return (uint32_t)(line * IMMA_K + ((chunk ^ (line >> 1 & 3)) * 16));
 }
 
-__global__ void __launch_bounds__(BYTES_THREADS, 1)
-    matmul_imma_kernel(const imma_arguments given)
+/* Epilogue: stores the low bytes of a warp's sums, two neighbours at once where they can. */
+GOP_DEVICE void imma_put(const matmul_product<uint8_t> &p, const matmul_tile<uint8_t> &tile,
+                         const int32_t (&sum)[M_TILES][N_TILES][4], int m0, int n0)
+{
+    const matmul_geometry &g = p.g;
+    const int lane = threadIdx.x % 32;
+    uint8_t *const out = (uint8_t *)p.out + tile.out;
+#pragma unroll
+    for (int m = 0; m < M_TILES; m++)
+#pragma unroll
+        for (int n = 0; n < N_TILES; n++)
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                const int i = m0 + m * 16 + lane / 4 + half * 8;
+                const int j = n0 + n * 8 + lane % 4 * 2;
+                if (i >= tile.rows || j >= tile.columns) continue;
+                uint8_t *const to = out + i * g.out_row + j * g.out_col;
+                const uint32_t low = sum[m][n][half * 2], high = sum[m][n][half * 2 + 1];
+                if (g.out_col == 1 && ((uintptr_t)to & 1) == 0 && j + 1 < tile.columns) {
+                    *reinterpret_cast<uint16_t *>(to) = (uint16_t)((low & 255) | high << 8);
+                } else {
+                    to[0] = (uint8_t)low;
+                    if (j + 1 < tile.columns) to[g.out_col] = (uint8_t)high;
+                }
+            }
+}
+
+__global__ void __launch_bounds__(IMMA_THREADS, 1) matmul_imma_kernel(const imma_work given)
 {
     extern __shared__ __align__(128) uint8_t stages[];
     const matmul_product<uint8_t> &p = given.p;
     const matmul_geometry &g = p.g;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int tiles_m = (int)((p.part.rows + BYTES_M - 1) / BYTES_M);
-    const int tiles_n = (int)((g.n + BYTES_N - 1) / BYTES_N), group = RASTER * tiles_n;
-    const int tile = blockIdx.x % (tiles_m * tiles_n), top = tile / group * RASTER;
-    const int height = tiles_m - top < RASTER ? tiles_m - top : RASTER;
-    const int64_t i0 = p.part.row + (int64_t)(top + tile % group % height) * BYTES_M;
-    const int64_t j0 = (int64_t)(tile % group / height) * BYTES_N;
-    const int64_t batch = p.part.batch + blockIdx.x / (tiles_m * tiles_n);
-    const matmul_offsets of = matmul_batch(g, batch);
+    const matmul_tile<uint8_t> tile = matmul_tile_of<IMMA_M, IMMA_N, RASTER>(p);
 
-    /* A thread copies 16 bytes of every 64th line. */
+    /* Prologue: a thread copies 16 bytes of every 64th row of a and column of b. */
     const int line = threadIdx.x / 4, chunk = threadIdx.x % 4;
-    const uint8_t *const a = given.a.lines + (given.a_turned ? batch * given.a.product : of.a);
-    const uint8_t *const b = given.b.lines + (given.b_turned ? batch * given.b.product : of.b);
+    const uint8_t *const a =
+        given.a.lines + (given.a_transposed ? tile.batch * given.a.product : tile.of.a);
+    const uint8_t *const b =
+        given.b.lines + (given.b_transposed ? tile.batch * given.b.product : tile.of.b);
     const uint8_t *from[6];
     unsigned exist = 0;
 #pragma unroll
     for (int e = 0; e < 6; e++) {
-        const int64_t i = e < 2 ? i0 + line + e * 64 : j0 + line + (e - 2) * 64;
-        from[e] = (e < 2 ? a + i * given.a.apart : b + i * given.b.apart) + chunk * 16;
-        exist |= (unsigned)(i < (e < 2 ? g.m : g.n)) << e;
+        const int i = line + e * 64, j = line + (e - 2) * 64;
+        from[e] = chunk * 16 + (e < 2 ? a + (p.part.row + tile.i0 + i) * given.a.apart
+                                      : b + (tile.j0 + j) * given.b.apart);
+        exist |= (unsigned)(e < 2 ? i < tile.rows : j < tile.columns) << e;
     }
     const uint32_t place = address_in_shared(stages) + imma_place(line, chunk);
-    const int64_t steps = (g.k + BYTES_K - 1) / BYTES_K;
+    const int64_t steps = (g.k + IMMA_K - 1) / IMMA_K;
     int64_t fetched = 0;
     const auto fetch = [&]() {
         if (fetched < steps) {
-            const bool there = fetched * BYTES_K + chunk * 16 < g.k;
+            const bool there = fetched * IMMA_K + chunk * 16 < g.k;
             const uint32_t to = place + (uint32_t)(fetched % STAGES) * STAGE_BYTES;
 #pragma unroll
             for (int e = 0; e < 6; e++)
-                cp_async<16>(to + e * 64 * BYTES_K,
-                             there && (exist >> e & 1) ? from[e] + fetched * BYTES_K : a,
+                cp_async<16>(to + e * 64 * IMMA_K,
+                             there && (exist >> e & 1) ? from[e] + fetched * IMMA_K : a,
                              there && (exist >> e & 1));
         }
         fetched++;
@@ -131,6 +154,7 @@ __global__ void __launch_bounds__(BYTES_THREADS, 1)
 #pragma unroll
     for (int s = 0; s < STAGES - 1; s++) fetch();
 
+    /* Main loop: wait for a stage, fetch another, multiply. */
     const int m0 = warp % 2 * WARP, n0 = warp / 2 * WARP;
     const uint32_t a_line = (uint32_t)(m0 + lane % 16),
                    b_line = (uint32_t)(n0 + lane % 8 + lane / 16 * 8);
@@ -162,25 +186,7 @@ __global__ void __launch_bounds__(BYTES_THREADS, 1)
         }
     }
 
-    uint8_t *const out = (uint8_t *)p.out + of.out;
-#pragma unroll
-    for (int m = 0; m < M_TILES; m++)
-#pragma unroll
-        for (int n = 0; n < N_TILES; n++)
-#pragma unroll
-            for (int half = 0; half < 2; half++) {
-                const int64_t i = i0 + m0 + m * 16 + lane / 4 + half * 8;
-                const int64_t j = j0 + n0 + n * 8 + lane % 4 * 2;
-                if (i >= p.part.row + p.part.rows || j >= g.n) continue;
-                uint8_t *const to = out + i * g.out_row + j * g.out_col;
-                const uint32_t low = sum[m][n][half * 2], high = sum[m][n][half * 2 + 1];
-                if (g.out_col == 1 && ((uintptr_t)to & 1) == 0 && j + 1 < g.n) {
-                    *reinterpret_cast<uint16_t *>(to) = (uint16_t)((low & 255) | high << 8);
-                } else {
-                    to[0] = (uint8_t)low;
-                    if (j + 1 < g.n) to[g.out_col] = (uint8_t)high;
-                }
-            }
+    imma_put(p, tile, sum, m0, n0);
 }
 
 static gop_status imma_turn(gop_ctx *ctx, const matmul_product<uint8_t> &p, int of_b,
@@ -188,36 +194,34 @@ static gop_status imma_turn(gop_ctx *ctx, const matmul_product<uint8_t> &p, int 
 {
     const int64_t apart = imma_apart(p.g.k), lines = of_b ? p.g.n : p.g.m;
     const int64_t blocks =
-        (apart + TURN - 1) / TURN * ((lines + TURN - 1) / TURN) * p.g.batches;
-    return GOP_LAUNCH(ctx, matmul_imma_turn_kernel, (unsigned)blocks, TURN_THREADS, 0, p, of_b,
+        (apart + SIDE - 1) / SIDE * ((lines + SIDE - 1) / SIDE) * p.g.batches;
+    return GOP_LAUNCH(ctx, matmul_imma_turn_kernel, (unsigned)blocks, SIDE_THREADS, 0, p, of_b,
                       to, apart);
 }
 
 static gop_status matmul_imma(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const imma_cut &cut = *GOP_OWN(const imma_cut, task->plan);
-    imma_arguments given;
+    imma_work given;
     given.p = matmul_product_of<uint8_t>(task, matmul_part_of(task, step));
     const matmul_geometry &g = given.p.g;
     const int64_t apart = imma_apart(g.k);
     uint8_t *to = (uint8_t *)task->scratch;
-    given.a_turned = cut.a_turned;
-    given.b_turned = cut.b_turned;
+    given.a_transposed = cut.a_transposed;
+    given.b_transposed = cut.b_transposed;
     given.a = {given.p.a, g.a_row, 0};
     given.b = {given.p.b, g.b_col, 0};
-    if (cut.a_turned) {
+    if (cut.a_transposed) {
         if (step == 0) GOP_TRY(imma_turn(ctx, given.p, 0, to));
         given.a = {to, apart, g.m * apart};
         to += g.batches * g.m * apart;
     }
-    if (cut.b_turned) {
+    if (cut.b_transposed) {
         if (step == 0) GOP_TRY(imma_turn(ctx, given.p, 1, to));
         given.b = {to, apart, g.n * apart};
     }
-    const int64_t tiles = (given.p.part.rows + BYTES_M - 1) / BYTES_M *
-                          ((g.n + BYTES_N - 1) / BYTES_N) * given.p.part.batches;
-    return GOP_LAUNCH(ctx, matmul_imma_kernel, (unsigned)tiles, BYTES_THREADS,
-                      STAGES * STAGE_BYTES, given);
+    return GOP_LAUNCH(ctx, matmul_imma_kernel, (matmul_tile_count<IMMA_M, IMMA_N>(given.p)),
+                      IMMA_THREADS, STAGES * STAGE_BYTES, given);
 }
 #define LAUNCHES                                                                               \
     {                                                                                          \
@@ -247,10 +251,10 @@ static gop_status matmul_imma_plan(const gop_ctx *ctx, const gop_task *task, gop
         a &= g.a[axis] % 16 == 0;
         b &= g.b[axis] % 16 == 0;
     }
-    cut->a_turned = !a || g.k % 16 != 0 || (uintptr_t)task->in[0].data % 16 != 0;
-    cut->b_turned = !b || g.k % 16 != 0 || (uintptr_t)task->in[1].data % 16 != 0;
-    plan->scratch =
-        (size_t)(g.batches * imma_apart(g.k) * (cut->a_turned * g.m + cut->b_turned * g.n));
+    cut->a_transposed = !a || g.k % 16 != 0 || (uintptr_t)task->in[0].data % 16 != 0;
+    cut->b_transposed = !b || g.k % 16 != 0 || (uintptr_t)task->in[1].data % 16 != 0;
+    plan->scratch = (size_t)(g.batches * imma_apart(g.k) *
+                             (cut->a_transposed * g.m + cut->b_transposed * g.n));
     return GOP_OK;
 }
 

@@ -169,12 +169,5 @@ template <typename T, bool ALONG> GOP_DEVICE void split_lines(uint32_t (&piece)[
     }
 }
 
-template <typename T> static inline gop_status
-ring_add_partials(gop_ctx *ctx, const gop_task *task, const matmul_part &part)
-{
-    if (part.split == 1) return GOP_OK;
-    return matmul_add_partials(ctx, matmul_product_of<T>(task, part), task->scratch);
-}
-
 #endif
 #endif

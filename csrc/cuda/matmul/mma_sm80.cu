@@ -37,9 +37,10 @@ template <typename tile, int VECTOR> struct mma_feed {
     tile_copier<tile> copier;
     int left;
 
-    GOP_DEVICE mma_feed(const typename tile::item *first, typename tile::item *stages,
-                        int64_t line_stride, int64_t term_stride, int lines, int terms)
-        : copier(first, stages, line_stride, term_stride, lines), left(terms)
+    GOP_DEVICE mma_feed(const typename tile::item *first, const typename tile::item *some,
+                        typename tile::item *stages, int64_t line_stride, int64_t term_stride,
+                        int lines, int terms)
+        : copier(first, some, stages, line_stride, term_stride, lines), left(terms)
     {
     }
     GOP_DEVICE void fetch(int step)
@@ -62,8 +63,8 @@ template <typename tile> struct mma_feed<tile, 1> {
     int64_t step, ahead;
     int line, term, exist, left;
 
-    GOP_DEVICE mma_feed(const T *first, T *stages, int64_t line_stride, int64_t term_stride,
-                        int lines, int terms)
+    GOP_DEVICE mma_feed(const T *first, const T *, T *stages, int64_t line_stride,
+                        int64_t term_stride, int lines, int terms)
     {
         const int near = threadIdx.x % tile::ACROSS, far = threadIdx.x / tile::ACROSS;
         line = tile::TERM == 1 ? far : near;
@@ -114,6 +115,27 @@ GOP_DEVICE void mma_load(uint32_t (&to)[4], const typename tile::item *corner)
                           (term + (along ? 0 : lane % 8)) * tile::TERM);
     if (along) ldmatrix(to, at);
     else ldmatrix_trans(to, at);
+}
+
+/* A warp's sums, rounded, to its place among a tile's results, whose rows have LINE items. */
+template <int LINE, typename T, int DOWN, int ACROSS>
+GOP_DEVICE void mma_round(T *results, const float (&sum)[DOWN][ACROSS][4], int m0, int n0)
+{
+    const int lane = threadIdx.x % 32, row = lane / 4, q = lane % 4;
+#pragma unroll
+    for (int m = 0; m < DOWN; m++)
+#pragma unroll
+        for (int n = 0; n < ACROSS; n++)
+#pragma unroll
+            for (int e = 0; e < 4; e += 2) {
+                alignas(4) T two[2];
+                put(two, sum[m][n][e]);
+                put(two + 1, sum[m][n][e + 1]);
+                uint32_t word;
+                __builtin_memcpy(&word, two, 4);
+                *reinterpret_cast<uint32_t *>(results + (m0 + m * 16 + row + e * 4) * LINE +
+                                              n0 + n * 8 + q * 2) = word;
+            }
 }
 
 /* Rows of results, a word at a time. */
@@ -180,32 +202,15 @@ __global__ void __launch_bounds__(mma_shape<T, M, N, W>::THREADS,
     T *const a_stages = reinterpret_cast<T *>(shared);
     T *const b_stages = a_stages + MMA_STAGES * of_a::SIZE;
     const matmul_geometry &g = p.g;
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4, q = lane % 4;
-
-    /* Which tile of which product, and which chunk of its sum. */
-    const unsigned tiles_m = (unsigned)((p.part.rows + M - 1) / M);
-    const unsigned tiles_n = (unsigned)((g.n + N - 1) / N), tiles = tiles_m * tiles_n;
-    const int64_t i0 = (int64_t)(blockIdx.x % tiles % tiles_m) * M;
-    const int64_t j0 = (int64_t)(blockIdx.x % tiles / tiles_m) * N;
-    const int64_t piece = blockIdx.x / tiles % (unsigned)p.part.split;
-    const matmul_offsets of =
-        matmul_batch(g, p.part.batch + blockIdx.x / tiles / (unsigned)p.part.split);
-    const int64_t l0 = piece * p.part.chunk;
-    const int terms = (int)(g.k - l0 < p.part.chunk ? g.k - l0 : p.part.chunk);
-    const T *const a_first = p.a + of.a + (p.part.row + i0) * g.a_row + l0 * g.a_col;
-    const T *const b_first = p.b + of.b + j0 * g.b_col + l0 * g.b_row;
-    const int64_t at_out =
-        of.out + piece * p.part.split_stride + (p.part.row + i0) * g.out_row + j0 * g.out_col;
-    const int rows = (int)(p.part.rows - i0 < M ? p.part.rows - i0 : M);
-    const int columns = (int)(g.n - j0 < N ? g.n - j0 : N);
-
+    const int warp = threadIdx.x / 32;
+    const matmul_tile<T> tile = matmul_tile_of<M, N, 0>(p);
     const int m0 = warp % (M / W) * W, n0 = warp / (M / W) * MMA_WARP_N;
     float sum[DOWN][ACROSS][4] = {};
 
     /* Main loop: copies run MMA_STAGES - 1 steps ahead. */
-    const int steps = (terms + MMA_DEPTH - 1) / MMA_DEPTH;
-    mma_feed<of_a, VA> a(a_first, a_stages, g.a_row, g.a_col, rows, terms);
-    mma_feed<of_b, VB> b(b_first, b_stages, g.b_col, g.b_row, columns, terms);
+    const int terms = (int)tile.terms, steps = (terms + MMA_DEPTH - 1) / MMA_DEPTH;
+    mma_feed<of_a, VA> a(tile.a, p.a, a_stages, g.a_row, g.a_col, tile.rows, terms);
+    mma_feed<of_b, VB> b(tile.b, p.b, b_stages, g.b_col, g.b_row, tile.columns, terms);
     for (int step = 0; step < MMA_STAGES - 1; step++) {
         a.begin(step);
         b.begin(step);
@@ -226,47 +231,25 @@ __global__ void __launch_bounds__(mma_shape<T, M, N, W>::THREADS,
 
     /* Epilogue: partial sums leave from registers, outputs as whole rows of shared memory. */
     if (p.part.split > 1) {
-        float *const out = (float *)p.out + at_out;
-#pragma unroll
-        for (int m = 0; m < DOWN; m++)
-#pragma unroll
-            for (int k = 0; k < ACROSS * 4; k++) {
-                const int i = m0 + m * 16 + row + k / 2 % 2 * 8;
-                const int j = n0 + k / 4 * 8 + q * 2 + k % 2;
-                if (i < rows && j < columns)
-                    out[i * g.out_row + j * g.out_col] = sum[m][k / 4][k % 4];
-            }
+        matmul_store_fragments(p, tile, sum, m0, n0);
         return;
     }
-    T *const tile = reinterpret_cast<T *>(shared);
+    T *const results = reinterpret_cast<T *>(shared);
     __syncthreads();
-#pragma unroll
-    for (int m = 0; m < DOWN; m++)
-#pragma unroll
-        for (int n = 0; n < ACROSS; n++)
-#pragma unroll
-            for (int e = 0; e < 4; e += 2) {
-                alignas(4) T two[2];
-                put(two, sum[m][n][e]);
-                put(two + 1, sum[m][n][e + 1]);
-                uint32_t word;
-                __builtin_memcpy(&word, two, 4);
-                *reinterpret_cast<uint32_t *>(tile + (m0 + m * 16 + row + e * 4) * shape::LINE +
-                                              n0 + n * 8 + q * 2) = word;
-            }
+    mma_round<shape::LINE>(results, sum, m0, n0);
     __syncthreads();
-    T *const out = (T *)p.out + at_out;
+    T *const out = (T *)p.out + tile.out;
     if (store == 8) {
-        mma_store<uint4, T, M, N, W>(out, tile, g.out_row, rows, columns);
+        mma_store<uint4, T, M, N, W>(out, results, g.out_row, tile.rows, tile.columns);
     } else if (store == 2) {
-        mma_store<uint32_t, T, M, N, W>(out, tile, g.out_row, rows, columns);
+        mma_store<uint32_t, T, M, N, W>(out, results, g.out_row, tile.rows, tile.columns);
     } else if (store == 1) {
-        mma_store<uint16_t, T, M, N, W>(out, tile, g.out_row, rows, columns);
+        mma_store<uint16_t, T, M, N, W>(out, results, g.out_row, tile.rows, tile.columns);
     } else { /* columns lie in any way: rows first, which may be neighbours */
         for (int at = threadIdx.x; at < M * N; at += shape::THREADS) {
             const int i = at % M, j = at / M;
-            if (i < rows && j < columns)
-                out[i * g.out_row + j * g.out_col] = tile[i * shape::LINE + j];
+            if (i < tile.rows && j < tile.columns)
+                out[i * g.out_row + j * g.out_col] = results[i * shape::LINE + j];
         }
     }
 }
@@ -275,12 +258,11 @@ template <typename T, int M, int N, int W, bool A_ALONG, bool B_ALONG, int VA, i
 static gop_status mma_enqueue(gop_ctx *ctx, const matmul_product<T> &p, int store)
 {
     typedef mma_shape<T, M, N, W> shape;
-    const int64_t tiles = (p.part.rows + M - 1) / M * ((p.g.n + N - 1) / N);
     const size_t stage =
         shape::template tile<M, A_ALONG, VA>::SIZE + shape::template tile<N, B_ALONG, VB>::SIZE;
     const size_t stages = MMA_STAGES * stage, results = M * shape::LINE;
     return GOP_LAUNCH(ctx, (matmul_mma_kernel<T, M, N, W, A_ALONG, B_ALONG, VA, VB>),
-                      (unsigned)(tiles * p.part.batches * p.part.split), shape::THREADS,
+                      (matmul_tile_count<M, N>(p)), shape::THREADS,
                       (stages > results ? stages : results) * sizeof(T), p, store);
 }
 
@@ -302,13 +284,10 @@ static gop_status matmul_mma(gop_ctx *ctx, const gop_task *task, int64_t step)
     const enqueue multiply = cut.tile == 1
                                  ? large[cut.a_along][cut.b_along]
                                  : kernels[cut.a_wide][cut.b_wide][cut.a_along][cut.b_along];
-    matmul_product<T> p = matmul_product_of<T>(task, matmul_part_of(task, step));
-    p.part.chunk = cut.chunk;
-    p.part.split = cut.split;
-    p.part.split_stride = p.g.batches * p.g.m * p.g.n;
-    if (cut.split == 1) return multiply(ctx, p, cut.store);
-    GOP_TRY(multiply(ctx, matmul_partials_of(p, task->scratch), 0));
-    return matmul_add_partials(ctx, p, task->scratch);
+    const matmul_product<T> p = matmul_product_of<T>(task, matmul_part_of(task, step));
+    return matmul_multiply_chunks(
+        ctx, task, p, cut.split, cut.chunk,
+        [&](const matmul_product<T> &of) { return multiply(ctx, of, cut.store); });
 }
 #define LAUNCHES                                                                               \
     {                                                                                          \

@@ -121,13 +121,13 @@ template <bool OF_B> struct pack_lines {
         for (int e = 0; e < 8; e++) {
             const bool some = value[e] != 0.0f; /* what becomes 0 is too small as well */
             value[e] *= by[e % MANY];
-            tiny |= (unsigned)(some && fabsf(value[e]) < HALVES_TINY) << e;
+            tiny |= (unsigned)(some && fabsf(value[e]) < FP16X2_TINY) << e;
         }
         const unsigned count = __popc(tiny);
         if (OF_B)
             for (; tiny; tiny &= tiny - 1)
-                atomicAdd(&side.scale[first + __ffs(tiny) - 1].doubt, HALVES_DOUBT);
-        else if (tiny) atomicAdd(&side.scale[first].doubt, (float)count * HALVES_DOUBT);
+                atomicAdd(&side.scale[first + __ffs(tiny) - 1].doubt, FP16X2_DOUBT);
+        else if (tiny) atomicAdd(&side.scale[first].doubt, (float)count * FP16X2_DOUBT);
         return count;
     }
 };

@@ -1,6 +1,6 @@
 /*
  * product.h - what all kernels of matmul share: a term and its sum, the operands of one launch,
- * the cut of a long call into steps, and of a sum into pieces.
+ * the cut of a long call into steps, and of a sum into chunks.
  */
 #ifndef GOP_CUDA_MATMUL_PRODUCT_H
 #define GOP_CUDA_MATMUL_PRODUCT_H
@@ -150,8 +150,8 @@ static inline gop_status matmul_takes_batch(const gop_gemm &g, const char *who)
 struct matmul_part {
     int64_t batch, batches; /* the products of the batch it computes */
     int64_t row, rows;      /* and which rows of them */
-    int64_t split, chunk;   /* sums over l are cut into `split` pieces of `chunk` terms */
-    int64_t split_stride;   /* between the results of two pieces */
+    int64_t split, chunk;   /* sums over l are split into so many chunks of so many terms */
+    int64_t split_stride;   /* between the results of two chunks */
     const unsigned *wanted = nullptr; /* on the device: where it is 0, nothing is computed */
 };
 
@@ -242,7 +242,7 @@ static inline bool of_itself(const gop_call *call)
     return true;
 }
 
-/* ---- steps: pieces of about the same time ---- */
+/* ---- steps of about the same time ---- */
 
 /* Terms an SM adds in some 20 ms at a quarter of its float32 rate; wide types have
  * fewer units. `slower` is how far a kernel stays behind the best one. */
@@ -284,8 +284,8 @@ static inline void matmul_plan_steps(const gop_ctx *ctx, const gop_task *task, d
     matmul_cut *cut = GOP_OWN(matmul_cut, plan);
     *cut = {1, g->m, 1, matmul_geometry_of(*g).batches};
     if (product > budget) {
-        const int64_t pieces = 1 + (int64_t)(product / budget);
-        const int64_t even = (g->m + pieces - 1) / pieces;
+        const int64_t panels = 1 + (int64_t)(product / budget);
+        const int64_t even = (g->m + panels - 1) / panels;
         cut->rows = (even + PANEL - 1) / PANEL * PANEL;
         cut->panels = (g->m + cut->rows - 1) / cut->rows;
         plan->steps = cut->panels * g->batches;
@@ -314,30 +314,31 @@ static inline matmul_part matmul_part_of(const gop_task *task, int64_t step)
     return part;
 }
 
-/* ---- sums that are cut along l: their pieces in scratch, and the adding of them ---- */
+/* ---- sums that are split along l: partial sums in scratch, and the adding of them ---- */
 
-/* The same product into scratch: piece by piece, each in C order. */
+/* The same product into scratch: chunk by chunk, each in C order. */
 template <typename T>
 static inline matmul_product<T> matmul_partials_of(const matmul_product<T> &p, void *scratch)
 {
-    matmul_product<T> pieces = p;
-    pieces.out = scratch;
-    pieces.g.out_row = p.g.n;
-    pieces.g.out_col = 1;
+    matmul_product<T> partials = p;
+    partials.out = scratch;
+    partials.g.out_row = p.g.n;
+    partials.g.out_col = 1;
     for (int axis = p.g.batch_rank - 1, inner = axis; axis >= 0; axis--)
-        pieces.g.out[axis] =
-            axis == inner ? p.g.m * p.g.n : pieces.g.out[axis + 1] * p.g.extent[axis + 1];
-    return pieces;
+        partials.g.out[axis] =
+            axis == inner ? p.g.m * p.g.n : partials.g.out[axis + 1] * p.g.extent[axis + 1];
+    return partials;
 }
 
-/* Enqueues the adding of the pieces, in an order that their number decides, into p.out. */
+/* Enqueues the adding of the partial sums, in an order that their number decides, into p.out.
+ */
 template <typename T>
-gop_status matmul_add_partials(gop_ctx *ctx, const matmul_product<T> &p, const void *pieces);
+gop_status matmul_add_partials(gop_ctx *ctx, const matmul_product<T> &p, const void *partials);
 
 /* ---- what some files have for others ---- */
 
-/* Enqueues the kernel of 'blocktiled'. O is the output's type, or the sum's own for pieces of a
- * sum. */
+/* Enqueues the kernel of 'blocktiled'. O is the output's type, or the sum's own for
+ * partial sums. */
 template <typename T, typename O>
 gop_status matmul_launch_blocks(gop_ctx *ctx, const matmul_product<T> &p);
 

@@ -142,6 +142,31 @@ GOP_DEVICE void ring_multiply(sum_t<R> (&sum)[NT][4], const uint32_t (&low)[2][4
     }
 }
 
+/* Stores a warp's sums. `beyond` becomes true if float32 products have overflowed. */
+template <typename shape, typename T, typename S, int NT>
+GOP_DEVICE void ring_store(const matmul_product<T> &p, const thin_block &block, int64_t out,
+                           const S (&sum)[NT][4], bool &beyond)
+{
+    enum { PARTS = shape::PARTS };
+    const matmul_geometry &g = p.g;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+    for (int n = 0; n < NT; n++)
+#pragma unroll
+        for (int e = 0; e < 4; e += PARTS) {
+            const int64_t i = block.i0 + warp * 16 + lane / 4 + e / 2 * 8;
+            const int64_t j =
+                (block.tile * shape::COLUMNS + n * 8 + lane % 4 * 2 + e % 2) / PARTS;
+            if constexpr (shape::SPLIT)
+                for (int part = 0; part < PARTS; part++)
+                    beyond |= !(fabsf(sum[n][e + part]) <= 3.4028234e38f);
+            if (i >= g.m || j >= g.n) continue;
+            const int64_t to = out + i * g.out_row + j * g.out_col;
+            if constexpr (PARTS == 2) thin_put(p, to, block.chunk, {sum[n][e], sum[n][e + 1]});
+            else thin_put(p, to, block.chunk, sum[n][e]);
+        }
+}
+
 template <typename T, bool ALONG, int NT> __global__ void __launch_bounds__(THIN_THREADS, 2)
     matmul_ring_kernel(const matmul_product<T> p, const uint8_t *factors, const int64_t stages,
                        const bool wide, unsigned *wanted)
@@ -153,23 +178,15 @@ template <typename T, bool ALONG, int NT> __global__ void __launch_bounds__(THIN
     enum { STAGES = shape::STAGES, BURST = shape::BURST };
     extern __shared__ uint8_t memory[];
     const matmul_geometry &g = p.g;
-    const int t = threadIdx.x, lane = t % 32, warp = t / 32, q = lane % 4, of_8 = lane / 4;
-    /* The block: a tile of columns, lines of a, a chunk of the sum, a product of the batch. */
+    const int t = threadIdx.x, lane = t % 32, warp = t / 32;
     const int64_t across = (g.n * PARTS + shape::COLUMNS - 1) / shape::COLUMNS;
-    const int64_t down = (g.m + RING_LINES - 1) / RING_LINES;
-    int64_t block = blockIdx.x;
-    const int64_t tile = block % across;
-    block /= across;
-    const int64_t i0 = block % down * RING_LINES;
-    block /= down;
-    const int64_t piece = block % p.part.split, batch = block / p.part.split;
-    const matmul_offsets of = matmul_batch(g, batch);
-    const int64_t begin = piece * p.part.chunk;
-    const int64_t end = begin + p.part.chunk < g.k ? begin + p.part.chunk : g.k;
-    const int count = (int)((end - begin + TERMS - 1) / TERMS);
+    const thin_block block = thin_block_of(p, blockIdx.x, across, RING_LINES);
+    const matmul_offsets of = matmul_batch(g, block.batch);
+    const int64_t begin = block.begin;
+    const int count = (int)((block.end - begin + TERMS - 1) / TERMS);
     const ring_lines<T, ALONG> a = {
-        p.a + of.a + i0 * g.a_row, g.a_row, g.a_col, g.m - i0, end, wide};
-    factors += ((batch * across + tile) * stages + begin / TERMS) * shape::B_BYTES;
+        p.a + of.a + block.i0 * g.a_row, g.a_row, g.a_col, g.m - block.i0, block.end, wide};
+    factors += ((block.batch * across + block.tile) * stages + begin / TERMS) * shape::B_BYTES;
 
     const auto fetch_factors = [&](int x) {
         uint8_t *const to = memory + x % STAGES * shape::BYTES + shape::A_BYTES;
@@ -218,20 +235,7 @@ template <typename T, bool ALONG, int NT> __global__ void __launch_bounds__(THIN
 
     /* Epilogue: store the sums; say whether bfloat16 could not hold the numbers. */
     bool beyond = least < 2 * gop_float_to_bits(IMAGE_SMALLEST) - 1;
-#pragma unroll
-    for (int n = 0; n < NT; n++)
-#pragma unroll
-        for (int e = 0; e < 4; e += PARTS) {
-            const int64_t i = i0 + warp * 16 + of_8 + e / 2 * 8;
-            const int64_t j = (tile * shape::COLUMNS + n * 8 + q * 2 + e % 2) / PARTS;
-            if constexpr (shape::SPLIT)
-                for (int part = 0; part < PARTS; part++)
-                    beyond |= !(fabsf(sum[n][e + part]) <= 3.4028234e38f);
-            if (i >= g.m || j >= g.n) continue;
-            const int64_t to = of.out + i * g.out_row + j * g.out_col;
-            if constexpr (PARTS == 2) thin_put(p, to, piece, {sum[n][e], sum[n][e + 1]});
-            else thin_put(p, to, piece, sum[n][e]);
-        }
+    ring_store<shape>(p, block, of.out, sum, beyond);
     if (shape::SPLIT && beyond) *wanted = 1;
 }
 
@@ -252,7 +256,7 @@ static gop_status matmul_ring(gop_ctx *ctx, const gop_task *task, int64_t)
     GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_ring_kernel<T, ALONG, NT>), (unsigned)plan.cut.blocks,
                              THIN_THREADS, shape::STAGES * shape::BYTES, p, factors,
                              plan.stages, plan.wide, wanted));
-    GOP_TRY(ring_add_partials<T>(ctx, task, p.part));
+    GOP_TRY(thin_add_partials<T>(ctx, task, p.part));
     if constexpr (shape::SPLIT) {
         matmul_part whole = {0, p.g.batches, 0, task->geometry.gemm.m, 1, p.g.k, 0};
         whole.wanted = wanted;

@@ -103,8 +103,75 @@ GOP_DEVICE void skinny_mma_multiply(sum_t<T> (&sum)[MT][NT][4], int n,
     }
 }
 
-template <typename T, bool ALONG, bool WIDE, int COLUMNS>
-__global__ void __launch_bounds__(THIN_THREADS)
+/* A lane's loads of rows from i0 on, and how much of each exists: along, a lane's terms follow
+ * each other; across, its rows do. */
+template <bool ALONG, typename T, int LOADS>
+GOP_DEVICE void skinny_mma_rows(const T *(&a)[LOADS], int64_t (&exist)[LOADS], const T *from,
+                                const matmul_geometry &g, int64_t i0)
+{
+    enum { V = 16 / (int)sizeof(T) };
+    const int lane = threadIdx.x % 32, q = lane % 4, of_8 = lane / 4;
+#pragma unroll
+    for (int x = 0; x < LOADS; x++) {
+        int64_t i, l;
+        if constexpr (ALONG) {
+            i = i0 + x * 8 + of_8;
+            l = q * V;
+            exist[x] = i < g.m ? V : 0;
+        } else if constexpr (sizeof(T) == 2) {
+            i = i0 + of_8 * 8;
+            l = q * 4 + x;
+            exist[x] = g.m - i;
+        } else {
+            i = i0 + x / 2 * 16 + of_8 * 2;
+            l = q * 2 + x % 2;
+            exist[x] = g.m - i;
+        }
+        a[x] = from + i * g.a_row + l * g.a_col;
+    }
+}
+
+/* A warp's sums of 8 columns to shared memory. */
+template <bool ALONG, typename S, int MT, int NT, int PITCH>
+GOP_DEVICE void skinny_mma_share(S (&meet)[8][PITCH], const S (&sum)[MT][NT][4], int n)
+{
+    const int lane = threadIdx.x % 32, q = lane % 4, of_8 = lane / 4;
+#pragma unroll
+    for (int m = 0; m < MT; m++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            const int slot = e / 2; /* row g, or g + 8 */
+            const int at = ALONG            ? m * 16 + of_8 + slot * 8
+                           : sizeof(S) == 4 ? of_8 * 8 + m * 2 + slot
+                                            : m * 16 + of_8 * 2 + slot;
+            meet[q * 2 + e % 2][at] = sum[m][n][e];
+        }
+}
+
+/* Adds what the warps of each sum have put there, and stores it, from column j0 on. */
+template <typename T, int PITCH>
+GOP_DEVICE void skinny_mma_store(const matmul_product<T> &p,
+                                 const sum_t<T> (&meet)[THIN_WARPS][8][PITCH], int parts,
+                                 const thin_block &block, int64_t j0, int64_t out)
+{
+    enum { LINES = PITCH - 1 };
+    const matmul_geometry &g = p.g;
+    const int rows = THIN_WARPS / parts * LINES; /* of a block */
+    for (int at = threadIdx.x; at < rows * 8; at += THIN_THREADS) {
+        const bool down_first = thin_down_first(g);
+        const int x = down_first ? at % rows : at / 8, c = down_first ? at / rows : at % 8;
+        const int from = x / LINES * parts, row = x % LINES;
+        sum_t<T> total = meet[from][c][row];
+        for (int w = 1; w < parts; w++) total = plus(total, meet[from + w][c][row]);
+        const int64_t i = block.i0 + x, j = j0 + c;
+        if (i < g.m && j < g.n)
+            thin_put(p, out + i * g.out_row + j * g.out_col, block.chunk, total);
+    }
+}
+
+/* Two blocks an SM where they just miss that by themselves. */
+template <typename T, bool ALONG, bool WIDE, int COLUMNS> __global__ void
+__launch_bounds__(THIN_THREADS, sizeof(T) == 2 && !ALONG && COLUMNS == 16 ? 2 : 1)
     matmul_skinny_mma_kernel(const matmul_product<T> p, const int parts)
 {
     typedef sum_t<T> S;
@@ -115,39 +182,14 @@ __global__ void __launch_bounds__(THIN_THREADS)
     __shared__ S meet[THIN_WARPS][8][LINES + 1];
     const matmul_geometry &g = p.g;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, q = lane % 4, of_8 = lane / 4;
-    const int lines = THIN_WARPS / parts * LINES; /* of a block */
-    const int64_t across = (g.n + COLUMNS - 1) / COLUMNS, down = (g.m + lines - 1) / lines;
-    int64_t block = blockIdx.x;
-    const int64_t c0 = block % across * COLUMNS;
-    block /= across;
-    const int64_t i0 = block % down * lines + warp / parts * LINES;
-    block /= down;
-    const int64_t piece = block % p.part.split;
-    const matmul_offsets of = matmul_batch(g, block / p.part.split);
-    const int64_t end = (piece + 1) * p.part.chunk < g.k ? (piece + 1) * p.part.chunk : g.k;
+    const thin_block block =
+        thin_block_of(p, blockIdx.x, (g.n + COLUMNS - 1) / COLUMNS, THIN_WARPS / parts * LINES);
+    const int64_t c0 = block.tile * COLUMNS, end = block.end;
+    const matmul_offsets of = matmul_batch(g, block.batch);
 
-    /* Each load's line, and how much of it is there: along, a lane's terms follow each other;
-     * across, its lines do. */
     const T *a[LOADS];
     int64_t exist[LOADS];
-#pragma unroll
-    for (int x = 0; x < LOADS; x++) {
-        int64_t i, l;
-        if constexpr (ALONG) {
-            i = i0 + x * 8 + of_8;
-            l = q * V;
-            exist[x] = i < g.m ? V : 0;
-        } else if constexpr (HALVES) {
-            i = i0 + of_8 * 8;
-            l = q * 4 + x;
-            exist[x] = g.m - i;
-        } else {
-            i = i0 + x / 2 * 16 + of_8 * 2;
-            l = q * 2 + x % 2;
-            exist[x] = g.m - i;
-        }
-        a[x] = p.a + of.a + i * g.a_row + l * g.a_col;
-    }
+    skinny_mma_rows<ALONG>(a, exist, p.a + of.a, g, block.i0 + warp / parts * LINES);
     enum { B_TERMS = ALONG ? V : TERMS / 4 };
     const T *b[NT];
 #pragma unroll
@@ -157,8 +199,9 @@ __global__ void __launch_bounds__(THIN_THREADS)
     }
     const int64_t apart = ALONG ? g.a_col : g.a_row;
 
+    /* Main loop: load fragments AHEAD times at once, multiply. */
     S sum[MT][NT][4] = {};
-    for (int64_t l0 = piece * p.part.chunk + warp % parts * TERMS * AHEAD; l0 < end;
+    for (int64_t l0 = block.begin + warp % parts * TERMS * AHEAD; l0 < end;
          l0 += parts * TERMS * AHEAD) {
         skinny_mma_load<T> line[AHEAD][LOADS];
 #pragma unroll
@@ -184,32 +227,13 @@ __global__ void __launch_bounds__(THIN_THREADS)
             }
     }
 
-    /* The warps of a sum meet, 8 columns at a time. */
+    /* Epilogue: the warps of a sum meet, 8 columns at a time. */
 #pragma unroll
     for (int n = 0; n < NT; n++) {
         __syncthreads();
-#pragma unroll
-        for (int m = 0; m < MT; m++)
-#pragma unroll
-            for (int e = 0; e < 4; e++) {
-                const int slot = e / 2; /* row g, or g + 8 */
-                const int at = ALONG    ? m * 16 + of_8 + slot * 8
-                               : HALVES ? of_8 * 8 + m * 2 + slot
-                                        : m * 16 + of_8 * 2 + slot;
-                meet[warp][q * 2 + e % 2][at] = sum[m][n][e];
-            }
+        skinny_mma_share<ALONG>(meet[warp], sum, n);
         __syncthreads();
-        for (int at = threadIdx.x; at < lines * 8; at += THIN_THREADS) {
-            const bool down_first = thin_down_first(g);
-            const int x = down_first ? at % lines : at / 8,
-                      c = down_first ? at / lines : at % 8;
-            const int from = x / LINES * parts, line = x % LINES;
-            S total = meet[from][c][line];
-            for (int w = 1; w < parts; w++) total = plus(total, meet[from + w][c][line]);
-            const int64_t i = i0 - warp / parts * LINES + x, j = c0 + n * 8 + c;
-            if (i < g.m && j < g.n)
-                thin_put(p, of.out + i * g.out_row + j * g.out_col, piece, total);
-        }
+        skinny_mma_store(p, meet, parts, block, c0 + n * 8, of.out);
     }
 }
 
@@ -221,8 +245,7 @@ static gop_status matmul_skinny_mma(gop_ctx *ctx, const gop_task *task, int64_t)
     if (cut.packed) GOP_TRY(thin_pack(ctx, task, cut, &p));
     GOP_TRY(GOP_LAUNCH(ctx, (matmul_skinny_mma_kernel<T, ALONG, WIDE, COLUMNS>),
                        (unsigned)cut.blocks, THIN_THREADS, 0, p, cut.parts));
-    if (cut.split == 1) return GOP_OK;
-    return matmul_add_partials(ctx, matmul_product_of<T>(task, p.part), task->scratch);
+    return thin_add_partials<T>(ctx, task, p.part);
 }
 
 #define OF_LOADS(T, ALONG, WIDE)                                                               \

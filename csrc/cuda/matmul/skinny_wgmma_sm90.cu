@@ -14,7 +14,7 @@
 #include "cuda/common/pdl.h"
 #include "cuda/common/wgmma.h"
 
-enum { RAW_THREADS = 384, RAW_COPIERS = 128 };
+enum { SKINNY_WGMMA_THREADS = 384, SKINNY_WGMMA_PRODUCERS = 128 };
 
 struct skinny_wgmma_job {
     int64_t items, tiles, stages; /* tiles of columns; stages of a whole sum */
@@ -48,7 +48,7 @@ template <typename T, bool ALONG>
 __global__ void matmul_skinny_wgmma_pack_kernel(const matmul_product<T> p, uint8_t *to,
                                                 int64_t stages, int64_t each, unsigned *wanted)
 {
-    enum { GROUPS = RAW_COLUMNS / 8 };
+    enum { GROUPS = SKINNY_WGMMA_COLUMNS / 8 };
     launch_dependents();
     if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *wanted = 0;
     const int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -62,7 +62,7 @@ __global__ void matmul_skinny_wgmma_pack_kernel(const matmul_product<T> p, uint8
         float x[8];
 #pragma unroll
         for (int e = 0; e < 8; e++) {
-            x[e] = ring_factor(p.g, b, l, tile * RAW_COLUMNS + c * 8 + e);
+            x[e] = ring_factor(p.g, b, l, tile * SKINNY_WGMMA_COLUMNS + c * 8 + e);
             if (beyond_pieces<3>(x[e])) x[e] = gop_bits_to_float(0x7fc00000u);
         }
         put_pieces<3>(x,
@@ -70,27 +70,6 @@ __global__ void matmul_skinny_wgmma_pack_kernel(const matmul_product<T> p, uint8
                           c / 8 * 4096 + row * 128 + ((c ^ row) & 7) * 16,
                       8192);
     }
-}
-
-/* Item i: tiles of columns lie side by side, then lines, then pieces of a sum. */
-struct skinny_wgmma_place {
-    int64_t tile, i0, piece, batch, begin, end;
-};
-template <typename T>
-GOP_DEVICE skinny_wgmma_place skinny_wgmma_place_of(const matmul_product<T> &p,
-                                                    const skinny_wgmma_job &job, int64_t i,
-                                                    int lines)
-{
-    const int64_t down = (p.g.m + lines - 1) / lines;
-    skinny_wgmma_place at;
-    at.tile = i % job.tiles;
-    i /= job.tiles;
-    at.i0 = i % down * lines;
-    i /= down;
-    at.piece = i % p.part.split, at.batch = i / p.part.split;
-    at.begin = at.piece * p.part.chunk;
-    at.end = at.begin + p.part.chunk < p.g.k ? at.begin + p.part.chunk : p.g.k;
-    return at;
 }
 
 /* All lanes of a warp that multiplies have read. With __syncwarp the kernel is slower, which is
@@ -102,7 +81,72 @@ GOP_DEVICE void skinny_wgmma_warp_meets(int warp)
 #endif
 }
 
-template <typename T, bool ALONG> __global__ void __launch_bounds__(RAW_THREADS, 1)
+/* Four warps copy the large operand into the ring, one thread the factors. */
+template <typename shape, bool ALONG, typename T>
+GOP_DEVICE void skinny_wgmma_feed(const matmul_product<T> &p, const skinny_wgmma_job &job,
+                                  uint8_t *ring, uint64_t *full, uint64_t *empty)
+{
+    enum { TERMS = shape::TERMS };
+    const matmul_geometry &g = p.g;
+    int s = 0;
+    uint32_t phase = 0;
+    for (int64_t i = blockIdx.x; i < job.items; i += gridDim.x) {
+        const thin_block at = thin_block_of(p, i, job.tiles, shape::LINES);
+        const ring_lines<T, ALONG> a = {p.a + matmul_batch(g, at.batch).a + at.i0 * g.a_row,
+                                        g.a_row,
+                                        g.a_col,
+                                        g.m - at.i0,
+                                        at.end,
+                                        (bool)job.wide};
+        const int64_t stage = (at.batch * job.tiles + at.tile) * job.stages + at.begin / TERMS;
+        const uint8_t *b = job.factors + stage * shape::B_BYTES;
+        for (int64_t l = at.begin; l < at.end; l += TERMS) {
+            mbarrier_wait(empty + s, phase ^ 1);
+            uint8_t *const to = ring + s * shape::BYTES;
+            if (threadIdx.x == 0) {
+                mbarrier_arrive_expect_tx(full + s, shape::B_BYTES);
+                cp_async_bulk_load(to + shape::A_BYTES, b, shape::B_BYTES, full + s);
+            }
+            a.template fetch<SKINNY_WGMMA_PRODUCERS>(to, l);
+            cp_async_mbarrier_arrive(full + s);
+            b += shape::B_BYTES;
+            pipeline_advance<shape::STAGES>(s, phase);
+        }
+    }
+}
+
+/* Epilogue: a lane's sums, of `row` and eight rows further down, two columns of each eight. */
+template <typename shape, typename T>
+GOP_DEVICE void skinny_wgmma_store(const matmul_product<T> &p, const skinny_wgmma_job &job,
+                                   const thin_block &at, const float (&sum)[64], int64_t row,
+                                   int lane)
+{
+    const matmul_geometry &g = p.g;
+    const int64_t column = at.tile * SKINNY_WGMMA_COLUMNS + lane % 4 * 2;
+    const int64_t to =
+        matmul_batch(g, at.batch).out + row * g.out_row + column / shape::PARTS * g.out_col;
+    if (job.pairs && at.i0 + shape::LINES <= g.m &&
+        (at.tile + 1) * SKINNY_WGMMA_COLUMNS <= g.n) {
+        float *const up = (float *)p.out + at.chunk * p.part.split_stride + to;
+        float *const down = up + 8 * g.out_row;
+#pragma unroll
+        for (int e = 0; e < 64; e += 4) {
+            *reinterpret_cast<float2 *>(up + e * 2) = make_float2(sum[e], sum[e + 1]);
+            *reinterpret_cast<float2 *>(down + e * 2) = make_float2(sum[e + 2], sum[e + 3]);
+        }
+        return;
+    }
+#pragma unroll
+    for (int e = 0; e < 64; e += shape::PARTS) {
+        const int i = e / 2 % 2 * 8, j = e / 4 * 8 + e % 2;
+        if (row + i >= g.m || column + j >= g.n * shape::PARTS) continue;
+        const int64_t here = to + i * g.out_row + j / shape::PARTS * g.out_col;
+        if constexpr (shape::PARTS == 2) thin_put(p, here, at.chunk, {sum[e], sum[e + 1]});
+        else thin_put(p, here, at.chunk, sum[e]);
+    }
+}
+
+template <typename T, bool ALONG> __global__ void __launch_bounds__(SKINNY_WGMMA_THREADS, 1)
     matmul_skinny_wgmma_kernel(const matmul_product<T> p, const skinny_wgmma_job job)
 {
 #if GOP_WGMMA
@@ -112,52 +156,31 @@ template <typename T, bool ALONG> __global__ void __launch_bounds__(RAW_THREADS,
     uint8_t *const ring = (uint8_t *)(((uintptr_t)memory + 1023) & ~(uintptr_t)1023);
     uint64_t *const full = (uint64_t *)(ring + STAGES * shape::BYTES);
     uint64_t *const empty = full + STAGES;
-    const matmul_geometry &g = p.g;
     if (threadIdx.x == 0) {
-        pipeline_init<STAGES>(full, RAW_COPIERS + 1, empty, (RAW_THREADS - RAW_COPIERS) / 32);
+        pipeline_init<STAGES>(full, SKINNY_WGMMA_PRODUCERS + 1, empty,
+                              (SKINNY_WGMMA_THREADS - SKINNY_WGMMA_PRODUCERS) / 32);
         fence_mbarrier_release();
     }
     __syncthreads();
-    int s = 0;
-    uint32_t phase = 0;
-    if (threadIdx.x < RAW_COPIERS) {
+
+    /* Producers copy a, and issue bulk copies of b's factors. */
+    if (threadIdx.x < SKINNY_WGMMA_PRODUCERS) {
         setmaxnreg_dec<40>();
         grid_dependency_sync();
-        for (int64_t i = blockIdx.x; i < job.items; i += gridDim.x) {
-            const skinny_wgmma_place at = skinny_wgmma_place_of(p, job, i, LINES);
-            const ring_lines<T, ALONG> a = {p.a + matmul_batch(g, at.batch).a + at.i0 * g.a_row,
-                                            g.a_row,
-                                            g.a_col,
-                                            g.m - at.i0,
-                                            at.end,
-                                            (bool)job.wide};
-            const uint8_t *b = job.factors + ((at.batch * job.tiles + at.tile) * job.stages +
-                                              at.begin / TERMS) *
-                                                 shape::B_BYTES;
-            for (int64_t l = at.begin; l < at.end; l += TERMS) {
-                mbarrier_wait(empty + s, phase ^ 1);
-                uint8_t *const to = ring + s * shape::BYTES;
-                if (threadIdx.x == 0) {
-                    mbarrier_arrive_expect_tx(full + s, shape::B_BYTES);
-                    cp_async_bulk_load(to + shape::A_BYTES, b, shape::B_BYTES, full + s);
-                }
-                a.template fetch<RAW_COPIERS>(to, l);
-                cp_async_mbarrier_arrive(full + s);
-                b += shape::B_BYTES;
-                pipeline_advance<STAGES>(s, phase);
-            }
-        }
-    } else {
+        skinny_wgmma_feed<shape, ALONG>(p, job, ring, full, empty);
+    } else { /* consumers split a and multiply */
         setmaxnreg_inc<232>();
         grid_dependency_sync();
-        const int t = threadIdx.x - RAW_COPIERS, lane = t % 32;
+        int s = 0;
+        uint32_t phase = 0;
+        const int t = threadIdx.x - SKINNY_WGMMA_PRODUCERS, lane = t % 32;
         const int first = t / 32 * 16; /* of a warp's lines */
         const uint64_t at_b =
             make_smem_desc(shared_address(ring) + shape::A_BYTES, 4096, 1024, 1);
         uint32_t least = ~0u;
         float odd = 0.0f; /* NaN once a sum is an infinity or NaN */
         for (int64_t i = blockIdx.x; i < job.items; i += gridDim.x) {
-            const skinny_wgmma_place at = skinny_wgmma_place_of(p, job, i, LINES);
+            const thin_block at = thin_block_of(p, i, job.tiles, LINES);
             float sum[64] = {};
             for (int64_t l = at.begin; l < at.end; l += TERMS) {
                 mbarrier_wait(full + s, phase);
@@ -174,30 +197,7 @@ template <typename T, bool ALONG> __global__ void __launch_bounds__(RAW_THREADS,
             }
 #pragma unroll
             for (int e = 0; e < 64; e++) odd = fmaf(sum[e], 0.0f, odd);
-            const int64_t row = at.i0 + first + lane / 4;
-            const int64_t column = at.tile * RAW_COLUMNS + lane % 4 * 2;
-            const int64_t to = matmul_batch(g, at.batch).out + row * g.out_row +
-                               column / shape::PARTS * g.out_col;
-            if (job.pairs && at.i0 + LINES <= g.m && (at.tile + 1) * RAW_COLUMNS <= g.n) {
-                float *const up = (float *)p.out + at.piece * p.part.split_stride + to;
-                float *const down = up + 8 * g.out_row;
-#pragma unroll
-                for (int e = 0; e < 64; e += 4) {
-                    *reinterpret_cast<float2 *>(up + e * 2) = make_float2(sum[e], sum[e + 1]);
-                    *reinterpret_cast<float2 *>(down + e * 2) =
-                        make_float2(sum[e + 2], sum[e + 3]);
-                }
-                continue;
-            }
-#pragma unroll
-            for (int e = 0; e < 64; e += shape::PARTS) {
-                const int i = e / 2 % 2 * 8, j = e / 4 * 8 + e % 2;
-                if (row + i >= g.m || column + j >= g.n * shape::PARTS) continue;
-                const int64_t here = to + i * g.out_row + j / shape::PARTS * g.out_col;
-                if constexpr (shape::PARTS == 2)
-                    thin_put(p, here, at.piece, {sum[e], sum[e + 1]});
-                else thin_put(p, here, at.piece, sum[e]);
-            }
+            skinny_wgmma_store<shape>(p, job, at, sum, at.i0 + first + lane / 4, lane);
         }
         if (odd != 0.0f || least < 2 * gop_float_to_bits(IMAGE_SMALLEST) - 1) *job.wanted = 1;
     }
@@ -221,9 +221,9 @@ static gop_status matmul_skinny_wgmma(gop_ctx *ctx, const gop_task *task, int64_
                        factors, job.stages, plan.each, job.wanted));
     const int64_t most = ctx->info.processors;
     GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_skinny_wgmma_kernel<T, ALONG>),
-                             (unsigned)(job.items < most ? job.items : most), RAW_THREADS,
-                             shape::SHARED, p, job));
-    GOP_TRY(ring_add_partials<T>(ctx, task, p.part));
+                             (unsigned)(job.items < most ? job.items : most),
+                             SKINNY_WGMMA_THREADS, shape::SHARED, p, job));
+    GOP_TRY(thin_add_partials<T>(ctx, task, p.part));
     matmul_part whole = {0, g.batches, 0, task->geometry.gemm.m, 1, g.k, 0};
     whole.wanted = job.wanted;
     return matmul_launch_blocks<T, T>(ctx, matmul_product_of<T>(task, whole));
@@ -267,11 +267,11 @@ static gop_status matmul_skinny_wgmma_plan(const gop_ctx *ctx, const gop_task *t
     matmul_tiling &tiling = cut;
     tiling = skinny_wgmma_tiling(thin_tiling_of(ctx, task, g, job.wide));
     cut.packed = false; /* thin_pack has no part in it */
-    job.tiles = blocks_for(g.n * parts, RAW_COLUMNS);
+    job.tiles = blocks_for(g.n * parts, SKINNY_WGMMA_COLUMNS);
     job.stages = blocks_for(g.k, cut.step);
-    p->each = job.tiles * job.stages * 32 * (RAW_COLUMNS / 8);
+    p->each = job.tiles * job.stages * 32 * (SKINNY_WGMMA_COLUMNS / 8);
     job.items = cut.blocks;
-    const matmul_product<float> to = thin_product_of<float>(task, cut); /* out, or its pieces */
+    const matmul_product<float> to = thin_product_of<float>(task, cut); /* out, or scratch */
     job.pairs = parts == 1 && to.g.out_col == 1 && to.g.out_row % 2 == 0 &&
                 (uintptr_t)to.out % 8 == 0 && to.part.split_stride % 2 == 0;
     for (int axis = 0; axis < g.batch_rank; axis++) job.pairs &= to.g.out[axis] % 2 == 0;

@@ -10,6 +10,32 @@
 #include "cuda/matmul/small.h"
 #include "cuda/matmul/tiling.h"
 
+/* sum += so many terms of a thread's rows and columns, which begin at a and b. */
+template <typename shape, typename S, typename H, int R, int C>
+GOP_DEVICE void small_multiply(S (&sum)[R][C], const H *a, const H *b, int terms)
+{
+    enum { V = shape::V, CV = shape::CV };
+#pragma unroll 2
+    for (int l = 0; l < terms; l += V) {
+        H row[R][V];
+#pragma unroll
+        for (int r = 0; r < R; r++) small_read(row[r], a + r * shape::DOWN * shape::A_LINE + l);
+#pragma unroll
+        for (int e = 0; e < V; e++) {
+            H column[C / CV][CV];
+#pragma unroll
+            for (int c = 0; c < C / CV; c++)
+                small_read(column[c], b + (l + e) * shape::B_LINE + c * shape::ACROSS * CV);
+#pragma unroll
+            for (int r = 0; r < R; r++)
+#pragma unroll
+                for (int c = 0; c < C; c++)
+                    sum[r][c] =
+                        accumulate(widen(row[r][e]), widen(column[c / CV][c % CV]), sum[r][c]);
+        }
+    }
+}
+
 template <typename T, int LANES, int R, int C> __global__ void
 __launch_bounds__(small_shape<T, LANES, R, C>::THREADS, small_shape<T, LANES, R, C>::BLOCKS)
     matmul_small_kernel(const matmul_product<T> p, const small_way way)
@@ -17,7 +43,7 @@ __launch_bounds__(small_shape<T, LANES, R, C>::THREADS, small_shape<T, LANES, R,
     typedef small_shape<T, LANES, R, C> shape;
     typedef typename shape::H H;
     enum { DEPTH = shape::DEPTH, DOWN = shape::DOWN, ACROSS = shape::ACROSS };
-    enum { M = shape::M, N = shape::N, V = shape::V, CV = shape::CV };
+    enum { M = shape::M, N = shape::N, CV = shape::CV };
     enum { A_LINE = shape::A_LINE, B_LINE = shape::B_LINE, STAGES = shape::STAGES };
     extern __shared__ uint4 memory[];
     const matmul_geometry &g = p.g;
@@ -51,6 +77,7 @@ __launch_bounds__(small_shape<T, LANES, R, C>::THREADS, small_shape<T, LANES, R,
         a += DEPTH * g.a_col, b += DEPTH * g.b_row, left -= DEPTH;
     };
 
+    /* Main loop: fetch STAGES stages ahead, multiply. */
     sum_t<T> sum[R][C] = {};
     for (int64_t step = 0, fetched = 0; step * DEPTH < g.k; step++) {
         if (step > 0 && left > 0) team_sync<LANES>(); /* nobody reads the stage any more */
@@ -63,28 +90,10 @@ __launch_bounds__(small_shape<T, LANES, R, C>::THREADS, small_shape<T, LANES, R,
         const H *const a_now = stages + step % STAGES * shape::STAGE + y * A_LINE;
         const H *const b_now = stages + step % STAGES * shape::STAGE + shape::A_SIZE + x * CV;
         const int64_t after = g.k - step * DEPTH;
-        const int terms = after < DEPTH ? (int)after : DEPTH;
-#pragma unroll 2
-        for (int l = 0; l < terms; l += V) {
-            H row[R][V];
-#pragma unroll
-            for (int r = 0; r < R; r++) small_read(row[r], a_now + r * DOWN * A_LINE + l);
-#pragma unroll
-            for (int e = 0; e < V; e++) {
-                H column[C / CV][CV];
-#pragma unroll
-                for (int c = 0; c < C / CV; c++)
-                    small_read(column[c], b_now + (l + e) * B_LINE + c * ACROSS * CV);
-#pragma unroll
-                for (int r = 0; r < R; r++)
-#pragma unroll
-                    for (int c = 0; c < C; c++)
-                        sum[r][c] = accumulate(widen(row[r][e]), widen(column[c / CV][c % CV]),
-                                               sum[r][c]);
-            }
-        }
+        small_multiply<shape>(sum, a_now, b_now, after < DEPTH ? (int)after : DEPTH);
     }
 
+    /* Epilogue: store the sums. */
     T *const out = (T *)p.out + of.out + (p.part.row + i0) * g.out_row + j0 * g.out_col;
 #pragma unroll
     for (int r = 0; r < R; r++) {

@@ -1,18 +1,18 @@
 /*
- * splitk.cu - matmul of few outputs and long sums: the pieces of a sum in blocks of their own.
+ * splitk.cu - matmul of few outputs and long sums: the chunks of a sum in blocks of their own.
  *
  * The blocks of blocktiled fill the device only when there are many tiles. Here `split` of them
- * sum pieces of the same outputs into scratch, and the kernel below adds the pieces, first to
+ * sum chunks of the same outputs into scratch, and the kernel below adds the chunks, first to
  * last.
  */
 #include "cuda/matmul/tiling.h"
 
-enum { ACROSS = 32, DOWN = 8 }; /* threads: outputs, and parts of their pieces */
+enum { ACROSS = 32, DOWN = 8 }; /* threads: outputs, and shares of their chunks */
 
-/* Each of DOWN threads adds every DOWN-th piece, then the first of them what the others have.
+/* Each of DOWN threads adds every DOWN-th chunk, then the first of them what the others have.
  */
 template <typename T> __global__ void __launch_bounds__(ACROSS *DOWN)
-    matmul_splitk_kernel(const matmul_product<T> p, const sum_t<T> *pieces)
+    matmul_splitk_kernel(const matmul_product<T> p, const sum_t<T> *partials)
 {
     __shared__ sum_t<T> meet[DOWN][ACROSS];
     const matmul_geometry &g = p.g;
@@ -25,7 +25,7 @@ template <typename T> __global__ void __launch_bounds__(ACROSS *DOWN)
         if (at < count)
 #pragma unroll 4
             for (int64_t s = y; s < p.part.split; s += DOWN)
-                sum = plus(sum, pieces[at + s * p.part.split_stride]);
+                sum = plus(sum, partials[at + s * p.part.split_stride]);
         meet[y][x] = sum;
         __syncthreads();
         if (y == 0 && at < count) {
@@ -38,9 +38,9 @@ template <typename T> __global__ void __launch_bounds__(ACROSS *DOWN)
     }
 }
 
-/* A thread adds the few pieces of an output, as above. */
+/* A thread adds the few chunks of an output, as above. */
 template <typename T> __global__ void __launch_bounds__(ACROSS *DOWN)
-    matmul_splitk_few_kernel(const matmul_product<T> p, const sum_t<T> *pieces)
+    matmul_splitk_few_kernel(const matmul_product<T> p, const sum_t<T> *partials)
 {
     const matmul_geometry &g = p.g;
     const int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -49,21 +49,21 @@ template <typename T> __global__ void __launch_bounds__(ACROSS *DOWN)
     sum_t<T> sum = {};
 #pragma unroll 4
     for (int64_t s = 0; s < p.part.split; s++)
-        sum = plus(sum, pieces[at + s * p.part.split_stride]);
+        sum = plus(sum, partials[at + s * p.part.split_stride]);
     const int64_t j = at % g.n, i = at / g.n % g.m;
     put((T *)p.out + matmul_batch(g, at / g.n / g.m).out + i * g.out_row + j * g.out_col, sum);
 }
 
 template <typename T>
-gop_status matmul_add_partials(gop_ctx *ctx, const matmul_product<T> &p, const void *pieces)
+gop_status matmul_add_partials(gop_ctx *ctx, const matmul_product<T> &p, const void *partials)
 {
     if (p.part.split <= DOWN)
         return GOP_LAUNCH_EARLY(ctx, matmul_splitk_few_kernel<T>,
                                 (unsigned)blocks_for(p.part.split_stride, ACROSS * DOWN),
-                                ACROSS * DOWN, 0, p, (const sum_t<T> *)pieces);
+                                ACROSS * DOWN, 0, p, (const sum_t<T> *)partials);
     return GOP_LAUNCH_EARLY(ctx, matmul_splitk_kernel<T>,
                             (unsigned)blocks_for(p.part.split_stride, ACROSS),
-                            dim3(ACROSS, DOWN), 0, p, (const sum_t<T> *)pieces);
+                            dim3(ACROSS, DOWN), 0, p, (const sum_t<T> *)partials);
 }
 
 template <typename T>

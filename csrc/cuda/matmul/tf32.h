@@ -10,18 +10,18 @@
 /* A block has 256 lines of the operand that is multiplied from shared memory, the wide one, and
  * 128 of the other; of the wide one each block of a cluster fetches half for both. */
 enum {
-    ROUNDED_WIDE = 256,
-    ROUNDED_OTHER = 128,
-    ROUNDED_CLUSTER = 2,
-    ROUNDED_TERMS = 32, /* of a slot, 128 bytes */
-    ROUNDED_WIDE_BYTES = ROUNDED_WIDE * 128,
-    ROUNDED_SLOT = ROUNDED_WIDE_BYTES + ROUNDED_OTHER * 128,
-    ROUNDED_SLOTS = 4,
-    ROUNDED_PITCH = 40, /* of 32 results of a line on their way out, without bank conflicts */
-    ROUNDED_RESULTS = 16 * ROUNDED_PITCH, /* of a warp */
-    ROUNDED_SHARED = ROUNDED_SLOTS * (ROUNDED_SLOT + 16) + 8 * ROUNDED_RESULTS * 4 + 1024,
-    ROUNDED_LINE = ROUNDED_OTHER * ROUNDED_CLUSTER, /* of a cluster's results */
-    ROUNDED_PIECE = ROUNDED_WIDE * ROUNDED_LINE,
+    TF32_WIDE = 256,
+    TF32_OTHER = 128,
+    TF32_CLUSTER = 2,
+    TF32_TERMS = 32, /* of a slot, 128 bytes */
+    TF32_WIDE_BYTES = TF32_WIDE * 128,
+    TF32_SLOT = TF32_WIDE_BYTES + TF32_OTHER * 128,
+    TF32_SLOTS = 4,
+    TF32_PITCH = 40, /* of 32 results of a line on their way out, without bank conflicts */
+    TF32_RESULTS = 16 * TF32_PITCH, /* of a warp */
+    TF32_SHARED = TF32_SLOTS * (TF32_SLOT + 16) + 8 * TF32_RESULTS * 4 + 1024,
+    TF32_LINE = TF32_OTHER * TF32_CLUSTER, /* of a cluster's results */
+    TF32_PIECE = TF32_WIDE * TF32_LINE,
 };
 
 struct tf32_work {
@@ -55,32 +55,32 @@ static inline straight_operand tf32_operand(const gop_gemm &g, const int64_t *ba
 
 #if GOP_SM90
 
-enum { ROUNDED_COPIED = 32 }; /* lines and terms of a tile that a block copies */
+enum { TF32_COPIED = 32 }; /* lines and terms of a tile that a block copies */
 
 static __global__ void __launch_bounds__(256)
     matmul_tf32_copy_kernel(const straight_operand o, const matmul_geometry g, bool is_b,
                             const float *from, float *to)
 {
-    __shared__ float tile[ROUNDED_COPIED][ROUNDED_COPIED + 1];
-    const int x = threadIdx.x % ROUNDED_COPIED, y = threadIdx.x / ROUNDED_COPIED;
-    const int64_t across = (o.inner + ROUNDED_COPIED - 1) / ROUNDED_COPIED;
-    const int64_t tiles = (o.outer + ROUNDED_COPIED - 1) / ROUNDED_COPIED * across;
+    __shared__ float tile[TF32_COPIED][TF32_COPIED + 1];
+    const int x = threadIdx.x % TF32_COPIED, y = threadIdx.x / TF32_COPIED;
+    const int64_t across = (o.inner + TF32_COPIED - 1) / TF32_COPIED;
+    const int64_t tiles = (o.outer + TF32_COPIED - 1) / TF32_COPIED * across;
     const bool by_lines = llabs(o.from_outer) < llabs(o.from_inner);
     for (int64_t at = blockIdx.x; at < tiles * o.batches; at += gridDim.x) {
         const matmul_offsets of = matmul_batch(g, at / tiles);
         const float *const product = from + (o.batches == 1 ? 0 : is_b ? of.b : of.a);
-        const int64_t line = at % tiles / across * ROUNDED_COPIED;
-        const int64_t term = at % across * ROUNDED_COPIED;
+        const int64_t line = at % tiles / across * TF32_COPIED;
+        const int64_t term = at % across * TF32_COPIED;
         __syncthreads();
 #pragma unroll
-        for (int e = 0; e < ROUNDED_COPIED; e += 8) {
+        for (int e = 0; e < TF32_COPIED; e += 8) {
             const int i = by_lines ? x : y + e, l = by_lines ? y + e : x;
             if (line + i < o.outer && term + l < o.inner)
                 tile[i][l] = product[(line + i) * o.from_outer + (term + l) * o.from_inner];
         }
         __syncthreads();
 #pragma unroll
-        for (int e = 0; e < ROUNDED_COPIED; e += 8)
+        for (int e = 0; e < TF32_COPIED; e += 8)
             if (line + y + e < o.outer && term + x < o.inner)
                 to[at / tiles * o.batch + (line + y + e) * o.line + term + x] = tile[y + e][x];
     }
@@ -89,8 +89,8 @@ static __global__ void __launch_bounds__(256)
 static inline gop_status tf32_copy(gop_ctx *ctx, const straight_operand &o, const gop_gemm &g,
                                    bool is_b, const void *from, void *to)
 {
-    const int64_t tiles = (o.inner + ROUNDED_COPIED - 1) / ROUNDED_COPIED *
-                          ((o.outer + ROUNDED_COPIED - 1) / ROUNDED_COPIED);
+    const int64_t tiles =
+        (o.inner + TF32_COPIED - 1) / TF32_COPIED * ((o.outer + TF32_COPIED - 1) / TF32_COPIED);
     return GOP_LAUNCH(ctx, matmul_tf32_copy_kernel, (unsigned)blocks_for(tiles * o.batches, 1),
                       256, 0, o, matmul_geometry_of(g), is_b, (const float *)from, (float *)to);
 }
@@ -105,11 +105,11 @@ static inline double tf32_count_waves(const gop_ctx *ctx, const gop_gemm &g, int
 {
     enum { AROUND = 3, ADDING = 4 }; /* a tile's start and end; the launch that adds */
     const double piece = 0.1;        /* written and read once more */
-    const int tiles_m = (int)((g.m + ROUNDED_WIDE - 1) / ROUNDED_WIDE);
-    const int tiles_n = (int)((g.n + ROUNDED_LINE - 1) / ROUNDED_LINE);
-    const int pairs = (int)((g.k + 2 * ROUNDED_TERMS - 1) / (2 * ROUNDED_TERMS));
+    const int tiles_m = (int)((g.m + TF32_WIDE - 1) / TF32_WIDE);
+    const int tiles_n = (int)((g.n + TF32_LINE - 1) / TF32_LINE);
+    const int pairs = (int)((g.k + 2 * TF32_TERMS - 1) / (2 * TF32_TERMS));
     const int tiles = (int)(tiles_m * tiles_n * g.batches);
-    const int slots = ctx->info.processors / ROUNDED_CLUSTER;
+    const int slots = ctx->info.processors / TF32_CLUSTER;
     const int rest = split > 1 ? tiles % slots : 0, full = tiles - rest;
     *t = {tiles_m, tiles_n, tiles, 8, pairs, full, split, full + rest * split};
     const int turns = (full + slots - 1) / slots, cut = (rest * split + slots - 1) / slots;

@@ -30,28 +30,28 @@ template <bool ALONG> GOP_DEVICE void tf32_fetch(const tf32_work &w, uint8_t *sl
 {
     int slot = 0;
     uint32_t parity = 1; /* the first wait is for nobody */
-    for (int it = w.first + blockIdx.x / ROUNDED_CLUSTER; it < w.last;
-         it += gridDim.x / ROUNDED_CLUSTER) {
-        const tile_item i = tile_item_of<ROUNDED_WIDE, ROUNDED_LINE>(w.turns, it);
+    for (int it = w.first + blockIdx.x / TF32_CLUSTER; it < w.last;
+         it += gridDim.x / TF32_CLUSTER) {
+        const tile_item i = tile_item_of<TF32_WIDE, TF32_LINE>(w.turns, it);
         const int zw = w.wide_batch ? i.batch : 0, zo = w.other_batch ? i.batch : 0;
-        const int half = ROUNDED_WIDE / ROUNDED_CLUSTER, n = i.j0 + rank * ROUNDED_OTHER;
+        const int half = TF32_WIDE / TF32_CLUSTER, n = i.j0 + rank * TF32_OTHER;
         for (int s = i.first * 2; s < i.last * 2; s++) {
-            const int l = s * ROUNDED_TERMS;
-            uint8_t *const wide = slots + slot * ROUNDED_SLOT;
-            uint8_t *const other = wide + ROUNDED_WIDE_BYTES;
+            const int l = s * TF32_TERMS;
+            uint8_t *const wide = slots + slot * TF32_SLOT;
+            uint8_t *const other = wide + TF32_WIDE_BYTES;
             mbarrier_wait(empty + slot, parity);
-            mbarrier_arrive_expect_tx(full + slot, ROUNDED_SLOT);
+            mbarrier_arrive_expect_tx(full + slot, TF32_SLOT);
             tma_load(wide + rank * half * 128, &w.wide, l, i.i0 + rank * half, zw, full + slot,
-                     (1 << ROUNDED_CLUSTER) - 1);
+                     (1 << TF32_CLUSTER) - 1);
             if (ALONG) {
                 tma_load(other, &w.other, l, n, zo, full + slot, 1);
             } else {
 #pragma unroll
-                for (int c = 0; c < ROUNDED_OTHER / 32; c++)
-                    tma_load(other + c * ROUNDED_TERMS * 128, &w.other, n + c * 32, l, zo,
+                for (int c = 0; c < TF32_OTHER / 32; c++)
+                    tma_load(other + c * TF32_TERMS * 128, &w.other, n + c * 32, l, zo,
                              full + slot, 1);
             }
-            pipeline_advance<ROUNDED_SLOTS>(slot, parity);
+            pipeline_advance<TF32_SLOTS>(slot, parity);
         }
     }
 }
@@ -81,7 +81,7 @@ template <bool ALONG> GOP_DEVICE tf32_lane tf32_lane_of(int thread)
         const int piece = g / 2 % 2 * 4 + warp % 2 * 2 + g / 4;
         at.line = warp / 2 * 32 + piece * 4 + g % 2 * 2;
         at.flipped = false;
-        at.first = warp / 2 * ROUNDED_TERMS * 128 + q * 128 + (piece ^ q) * 16 + g % 2 * 8;
+        at.first = warp / 2 * TF32_TERMS * 128 + q * 128 + (piece ^ q) * 16 + g % 2 * 8;
         at.second = (at.first ^ 64) + 4 * 128;
     }
     return at;
@@ -134,15 +134,14 @@ GOP_DEVICE void put_down(const float (&sum)[128], float *results, float *to, int
 {
     const int lane = threadIdx.x % 32, first = at.line + at.flipped,
               second = at.line + !at.flipped;
-    const int own = lane / 4 * ROUNDED_PITCH + lane % 4 * 2;
+    const int own = lane / 4 * TF32_PITCH + lane % 4 * 2;
 #pragma unroll
     for (int part = 0; part < 8; part++, to += 32) {
 #pragma unroll
         for (int j = 0; j < 4; j++) {
             const float *const from = sum + 16 * part + 4 * j;
             *(float2 *)(results + own + 8 * j) = make_float2(from[0], from[1]);
-            *(float2 *)(results + own + 8 * ROUNDED_PITCH + 8 * j) =
-                make_float2(from[2], from[3]);
+            *(float2 *)(results + own + 8 * TF32_PITCH + 8 * j) = make_float2(from[2], from[3]);
         }
         __syncwarp();
 #pragma unroll
@@ -150,7 +149,7 @@ GOP_DEVICE void put_down(const float (&sum)[128], float *results, float *to, int
             const int line =
                 __shfl_sync(~0u, e < 2 ? first : second, e % 2 * 16 + lane / 8 * 4);
             *(float4 *)(to + line * col + lane % 8 * 4) =
-                *(const float4 *)(results + (e * 4 + lane / 8) * ROUNDED_PITCH + lane % 8 * 4);
+                *(const float4 *)(results + (e * 4 + lane / 8) * TF32_PITCH + lane % 8 * 4);
         }
         __syncwarp();
     }
@@ -163,19 +162,19 @@ GOP_DEVICE void tf32_write(const tf32_work &w, const float (&sum)[128], float *r
     const bool along = w.g.out_col == 1;
     const int q = threadIdx.x % 4 * 2;
     if (i.part >= 0) {
-        const int side = rank * ROUNDED_OTHER;
-        float *const to = w.pieces + (int64_t)i.part * ROUNDED_PIECE;
+        const int side = rank * TF32_OTHER;
+        float *const to = w.pieces + (int64_t)i.part * TF32_PIECE;
         if (along)
-            put_along<true>(sum, to + q * ROUNDED_LINE + side + at.line, ROUNDED_LINE, 1,
-                            at.flipped, 0, 0);
-        else put_down(sum, results, to + side * ROUNDED_WIDE, ROUNDED_WIDE, at);
+            put_along<true>(sum, to + q * TF32_LINE + side + at.line, TF32_LINE, 1, at.flipped,
+                            0, 0);
+        else put_down(sum, results, to + side * TF32_WIDE, TF32_WIDE, at);
         return;
     }
-    const int64_t m = i.i0, n = i.j0 + rank * ROUNDED_OTHER;
+    const int64_t m = i.i0, n = i.j0 + rank * TF32_OTHER;
     const int64_t row = w.g.out_row, col = w.g.out_col;
     float *const to = w.out + matmul_batch(w.g, i.batch).out + m * row + n * col;
     float *const own = to + q * row + at.line * col;
-    if (!w.together || m + ROUNDED_WIDE > w.g.m || n + ROUNDED_OTHER > w.g.n)
+    if (!w.together || m + TF32_WIDE > w.g.m || n + TF32_OTHER > w.g.n)
         put_along<false>(sum, own, row, col, at.flipped, w.g.m - m - q, w.g.n - n - at.line);
     else if (along) put_along<true>(sum, own, row, 1, at.flipped, 0, 0);
     else put_down(sum, results, to, col, at);
@@ -188,14 +187,14 @@ template <bool ALONG> GOP_DEVICE void tf32_multiply(const tf32_work &w, const ui
     tf32_lane at = tf32_lane_of<ALONG>(threadIdx.x % GROUP_THREADS);
     at.line += group * 64;
     at.first += group * 64 * 128, at.second += group * 64 * 128;
-    float *const results = (float *)(slots + ROUNDED_SLOTS * ROUNDED_SLOT) +
-                           (threadIdx.x / 32 - 4) * ROUNDED_RESULTS;
+    float *const results =
+        (float *)(slots + TF32_SLOTS * TF32_SLOT) + (threadIdx.x / 32 - 4) * TF32_RESULTS;
     const uint64_t wide = make_smem_desc(shared_address(slots), 16, 1024, 1);
     int slot = 0, before = 0;
     uint32_t parity = 0;
-    for (int it = w.first + blockIdx.x / ROUNDED_CLUSTER; it < w.last;
-         it += gridDim.x / ROUNDED_CLUSTER) {
-        const tile_item i = tile_item_of<ROUNDED_WIDE, ROUNDED_LINE>(w.turns, it);
+    for (int it = w.first + blockIdx.x / TF32_CLUSTER; it < w.last;
+         it += gridDim.x / TF32_CLUSTER) {
+        const tile_item i = tile_item_of<TF32_WIDE, TF32_LINE>(w.turns, it);
         float sum[128];
         uint32_t factors[2][16]; /* one is filled while the other is multiplied */
         for (int pair = i.first; pair < i.last; pair++) {
@@ -203,25 +202,23 @@ template <bool ALONG> GOP_DEVICE void tf32_multiply(const tf32_work &w, const ui
             for (int s = 0; s < 2; s++) {
                 const bool begun = pair > i.first || s > 0;
                 mbarrier_wait(full + slot, parity);
-                tf32_take<ALONG>(factors[s], slots + slot * ROUNDED_SLOT + ROUNDED_WIDE_BYTES,
-                                 at);
+                tf32_take<ALONG>(factors[s], slots + slot * TF32_SLOT + TF32_WIDE_BYTES, at);
                 wgmma_fence();
 #pragma unroll
                 for (int l = 0; l < 4; l++)
                     wgmma_add_tf32(sum, factors[s] + 4 * l,
-                                   wide + (slot * ROUNDED_SLOT + l * 32) / 16, begun || l > 0);
+                                   wide + (slot * TF32_SLOT + l * 32) / 16, begun || l > 0);
                 wgmma_commit();
                 wgmma_wait_but_one();
                 wgmma_hold(factors[1 - s]);
-                if (begun && lane < ROUNDED_CLUSTER)
-                    mbarrier_arrive_cluster(empty + before, lane);
+                if (begun && lane < TF32_CLUSTER) mbarrier_arrive_cluster(empty + before, lane);
                 before = slot;
-                pipeline_advance<ROUNDED_SLOTS>(slot, parity);
+                pipeline_advance<TF32_SLOTS>(slot, parity);
             }
         }
         wgmma_wait();
         wgmma_hold(factors[1]);
-        if (lane < ROUNDED_CLUSTER) mbarrier_arrive_cluster(empty + before, lane);
+        if (lane < TF32_CLUSTER) mbarrier_arrive_cluster(empty + before, lane);
         tf32_write(w, sum, results, i, rank, at);
     }
 }
@@ -231,12 +228,11 @@ template <bool ALONG> __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREA
 {
     extern __shared__ uint8_t memory[];
     uint8_t *const slots = memory + (1024 - shared_address(memory) % 1024) % 1024;
-    uint64_t *const full =
-        (uint64_t *)(slots + ROUNDED_SLOTS * ROUNDED_SLOT + 8 * ROUNDED_RESULTS * 4);
-    uint64_t *const empty = full + ROUNDED_SLOTS;
+    uint64_t *const full = (uint64_t *)(slots + TF32_SLOTS * TF32_SLOT + 8 * TF32_RESULTS * 4);
+    uint64_t *const empty = full + TF32_SLOTS;
     const int rank = cluster_rank();
     if (threadIdx.x == 0) {
-        pipeline_init<ROUNDED_SLOTS>(full, 1, empty, 8 * ROUNDED_CLUSTER); /* consumer warps */
+        pipeline_init<TF32_SLOTS>(full, 1, empty, 8 * TF32_CLUSTER); /* consumer warps */
         fence_mbarrier_release();
         fence_proxy_async();
     }
@@ -256,16 +252,15 @@ template <bool ALONG> __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREA
 __global__ void __launch_bounds__(256)
     matmul_tf32_partials_kernel(const __grid_constant__ tf32_work w)
 {
-    static_assert((int)ROUNDED_WIDE == (int)ROUNDED_LINE, "pieces are square");
-    const tile_item i =
-        tile_item_of<ROUNDED_WIDE, ROUNDED_LINE>(w.turns, w.turns.whole + blockIdx.x);
+    static_assert((int)TF32_WIDE == (int)TF32_LINE, "pieces are square");
+    const tile_item i = tile_item_of<TF32_WIDE, TF32_LINE>(w.turns, w.turns.whole + blockIdx.x);
     const bool along = w.g.out_col == 1;
     const int at = (blockIdx.y * 256 + threadIdx.x) * 4;
-    const int slow = at / ROUNDED_LINE, fast = at % ROUNDED_LINE;
-    const float *const from = w.pieces + (int64_t)blockIdx.x * ROUNDED_PIECE + at;
+    const int slow = at / TF32_LINE, fast = at % TF32_LINE;
+    const float *const from = w.pieces + (int64_t)blockIdx.x * TF32_PIECE + at;
     float4 sum = *(const float4 *)from;
     for (int s = 1; s < w.turns.slices; s++) {
-        const float4 x = *(const float4 *)(from + (int64_t)s * gridDim.x * ROUNDED_PIECE);
+        const float4 x = *(const float4 *)(from + (int64_t)s * gridDim.x * TF32_PIECE);
         sum.x += x.x, sum.y += x.y, sum.z += x.z, sum.w += x.w;
     }
     const int64_t m = i.i0 + (int64_t)(along ? slow : fast);
@@ -308,19 +303,19 @@ static gop_status matmul_tf32(gop_ctx *ctx, const gop_task *task, int64_t step)
     w.turns = t;
     w.first = (int)step * plan.per_step;
     w.last = t.items - w.first < plan.per_step ? t.items : w.first + plan.per_step;
-    GOP_TRY(straight_map(&w.wide, plan.wide, wide, ROUNDED_WIDE / ROUNDED_CLUSTER));
-    GOP_TRY(straight_map(&w.other, plan.other, other,
-                         plan.other.turned ? ROUNDED_TERMS : ROUNDED_OTHER));
-    const int most = ctx->info.processors / ROUNDED_CLUSTER, items = w.last - w.first;
-    const gop_cuda_grid grid((items < most ? items : most) * ROUNDED_CLUSTER, ROUNDED_CLUSTER);
-    GOP_TRY(plan.other.turned ? GOP_LAUNCH(ctx, matmul_tf32_kernel<false>, grid, BLOCK_THREADS,
-                                           ROUNDED_SHARED, w)
-                              : GOP_LAUNCH(ctx, matmul_tf32_kernel<true>, grid, BLOCK_THREADS,
-                                           ROUNDED_SHARED, w));
+    GOP_TRY(straight_map(&w.wide, plan.wide, wide, TF32_WIDE / TF32_CLUSTER));
+    GOP_TRY(
+        straight_map(&w.other, plan.other, other, plan.other.turned ? TF32_TERMS : TF32_OTHER));
+    const int most = ctx->info.processors / TF32_CLUSTER, items = w.last - w.first;
+    const gop_cuda_grid grid((items < most ? items : most) * TF32_CLUSTER, TF32_CLUSTER);
+    GOP_TRY(
+        plan.other.turned
+            ? GOP_LAUNCH(ctx, matmul_tf32_kernel<false>, grid, BLOCK_THREADS, TF32_SHARED, w)
+            : GOP_LAUNCH(ctx, matmul_tf32_kernel<true>, grid, BLOCK_THREADS, TF32_SHARED, w));
     const int rest = t.tiles - t.whole;
     if (rest == 0 || w.last < t.items) return GOP_OK;
-    return GOP_LAUNCH(ctx, matmul_tf32_partials_kernel,
-                      dim3((unsigned)rest, ROUNDED_PIECE / 1024), 256, 0, w);
+    return GOP_LAUNCH(ctx, matmul_tf32_partials_kernel, dim3((unsigned)rest, TF32_PIECE / 1024),
+                      256, 0, w);
 }
 
 #else
@@ -363,9 +358,9 @@ static gop_status matmul_tf32_plan(const gop_ctx *ctx, const gop_task *task, gop
     tf32_choose_schedule(ctx, p->g, of_itself(task->call), &t);
     p->other_copy = straight_bytes(p->wide);
     p->pieces = p->other_copy + straight_bytes(p->other);
-    plan->scratch = p->pieces + (size_t)(t.items - t.whole) * ROUNDED_PIECE * sizeof(float);
+    plan->scratch = p->pieces + (size_t)(t.items - t.whole) * TF32_PIECE * sizeof(float);
     /* Some 50 ms a step. */
-    const double fit = 1.5e13 / (2.0 * ROUNDED_PIECE * (double)g.k);
+    const double fit = 1.5e13 / (2.0 * TF32_PIECE * (double)g.k);
     p->per_step = fit < 1 ? 1 : fit < (double)t.items ? (int)fit : t.items;
     plan->steps = (t.items + p->per_step - 1) / p->per_step;
     plan->launch = matmul_tf32;

@@ -22,9 +22,32 @@ struct thin_layout {
 /* What a plan decides. */
 struct thin_cut : matmul_tiling {
     int swapped;    /* a and b have changed places */
-    size_t pack_at; /* in scratch, behind the pieces */
+    size_t pack_at; /* in scratch, behind the partial sums */
     thin_layout layout;
 };
+
+/* What a block computes: a tile of columns, rows from i0 on, a chunk [begin, end) of the sums.
+ */
+struct thin_block {
+    int64_t tile, i0, chunk, batch, begin, end;
+};
+
+/* Blocks lie in this order: tiles of columns, of which there are `across`, rows, so many each,
+ * chunks of the sums, products. */
+template <typename T> GOP_DEVICE thin_block thin_block_of(const matmul_product<T> &p, int64_t i,
+                                                          int64_t across, int rows)
+{
+    const int64_t down = (p.g.m + rows - 1) / rows;
+    thin_block block;
+    block.tile = i % across;
+    i /= across;
+    block.i0 = i % down * rows;
+    i /= down;
+    block.chunk = i % p.part.split, block.batch = i / p.part.split;
+    block.begin = block.chunk * p.part.chunk;
+    block.end = block.begin + p.part.chunk < p.g.k ? block.begin + p.part.chunk : p.g.k;
+    return block;
+}
 
 /* Sums that a thread keeps are some 64 registers. */
 template <typename S, int COLUMNS> struct thin_rows {
@@ -104,12 +127,25 @@ template <int WIDTH, int N, typename S> GOP_DEVICE void fold_lanes(S (&sum)[N], 
     }
 }
 
-/* To the output, or to scratch where the sum is a piece of one. */
+/* Neighbours in memory, which one load fetches. */
+template <typename T, int V> struct alignas(V * sizeof(T)) thin_group {
+    T at[V];
+};
+
+/* To the output, or to scratch where the sum is of a chunk. */
 template <typename T>
-GOP_DEVICE void thin_put(const matmul_product<T> &p, int64_t at, int64_t piece, sum_t<T> sum)
+GOP_DEVICE void thin_put(const matmul_product<T> &p, int64_t at, int64_t chunk, sum_t<T> sum)
 {
     if (p.part.split == 1) put((T *)p.out + at, sum);
-    else put((sum_t<T> *)p.out + piece * p.part.split_stride + at, sum);
+    else put((sum_t<T> *)p.out + chunk * p.part.split_stride + at, sum);
+}
+
+/* Enqueues the adding of the chunks' sums, if sums are split. */
+template <typename T> static inline gop_status
+thin_add_partials(gop_ctx *ctx, const gop_task *task, const matmul_part &part)
+{
+    if (part.split == 1) return GOP_OK;
+    return matmul_add_partials(ctx, matmul_product_of<T>(task, part), task->scratch);
 }
 
 /* ---- the small operand, copied as the kernels like to read it ---- */
@@ -195,16 +231,16 @@ static inline int thin_wide(const gop_task *task, const gop_gemm &g, int operand
     return wide;
 }
 
-/* Scratch: the pieces, then the copy. */
+/* Scratch: the partial sums, then the copy. */
 static inline void thin_scratch(const gop_task *task, const gop_gemm &g, thin_cut *cut,
                                 gop_plan *plan)
 {
     const int64_t item = matmul_item(task), sum = item < 4 ? 4 : item;
-    const int64_t pieces = cut->split > 1 ? cut->split * g.batches * g.m * g.n * sum : 0;
-    cut->pack_at = (size_t)thin_padded(pieces, 256);
+    const int64_t partials = cut->split > 1 ? cut->split * g.batches * g.m * g.n * sum : 0;
+    cut->pack_at = (size_t)thin_padded(partials, 256);
     plan->scratch =
         cut->packed ? cut->pack_at + (size_t)(g.batches * thin_packed(g, cut->layout) * item)
-                    : (size_t)pieces;
+                    : (size_t)partials;
 }
 
 /* Refuses what has no thin side: more columns than `most`, or no larger operand. */

@@ -46,8 +46,8 @@ struct matmul_tiling {
     int way;              /* which of the row's tiles it is */
     bool packed;          /* b is first copied */
     bool wide;            /* loads are of 16 bytes */
-    int64_t blocks;       /* of all, pieces of sums included */
-    int64_t split, chunk; /* pieces of a sum, terms of a piece */
+    int64_t blocks;       /* of all, chunks of sums included */
+    int64_t split, chunk; /* chunks of a sum, terms of a chunk */
 };
 
 /* ---- few columns ---- */
@@ -69,16 +69,16 @@ static inline constexpr int thin_rows_of(int width, int sum)
     return fit < 1 ? 1 : fit < 4 ? fit : 4;
 }
 
-/* How many pieces of a sum fill the device, which has so many blocks an SM at a time.
+/* How many chunks of a sum fill the device, which has so many blocks an SM at a time.
  * The same for the same device and shape, so the bits are, too. */
 static inline void thin_split(const tiling_of &p, int64_t shortest, int a_processor,
                               matmul_tiling *t)
 {
-    enum { PIECES = 1024 };
+    enum { CHUNKS = 1024 };
     const int64_t blocks = blocks_for(p.m, t->lines) * blocks_for(p.n, t->columns) * p.batches;
     const int64_t processors = p.processors > 0 ? p.processors : 1;
     const int64_t wanted = a_processor * processors / (blocks > 0 ? blocks : 1);
-    const int64_t most = p.k / shortest < PIECES ? p.k / shortest : PIECES;
+    const int64_t most = p.k / shortest < CHUNKS ? p.k / shortest : CHUNKS;
     const int64_t split = wanted < most ? wanted : most;
     t->split = split < 2 ? 1 : split;
     t->chunk = blocks_for(blocks_for(p.k, t->split), 256) * 256;
@@ -156,23 +156,23 @@ static inline matmul_tiling skinny_mma_tiling(const tiling_of &p)
     return t;
 }
 
-enum { RING_LINES = 128, RING_LINE_BYTES = 128, RAW_COLUMNS = 128 };
+enum { RING_LINES = 128, RING_LINE_BYTES = 128, SKINNY_WGMMA_COLUMNS = 128 };
 
-/* Whole lines through a ring of stages: as many pieces of a sum as fill the device. */
+/* Whole lines through a ring of stages: as many chunks of a sum as fill the device. */
 static inline void ring_split(const tiling_of &p, int columns, int64_t slots, matmul_tiling *t)
 {
-    enum { STAGES = 8 }; /* of a piece at least */
+    enum { STAGES = 8 }; /* of a chunk at least */
     const int64_t blocks =
         blocks_for(p.m, RING_LINES) * blocks_for(columns, t->columns) * p.batches;
     const int64_t longest = blocks_for(p.k, STAGES * t->step);
-    int64_t pieces = slots / (blocks > 0 ? blocks : 1);
-    if (pieces > longest) pieces = longest;
-    if (pieces < 1) pieces = 1;
+    int64_t chunks = slots / (blocks > 0 ? blocks : 1);
+    if (chunks > longest) chunks = longest;
+    if (chunks < 1) chunks = 1;
     t->lines = RING_LINES;
     t->tiles = 1;
     t->packed = true;
     t->wide = p.a_wide;
-    t->chunk = blocks_for(blocks_for(p.k, pieces), t->step) * t->step;
+    t->chunk = blocks_for(blocks_for(p.k, chunks), t->step) * t->step;
     t->split = blocks_for(p.k, t->chunk);
     t->blocks = blocks * t->split;
 }
@@ -193,7 +193,7 @@ static inline matmul_tiling skinny_wgmma_tiling(const tiling_of &p)
 {
     matmul_tiling t = {};
     const int parts = p.item / 4;
-    t.columns = RAW_COLUMNS;
+    t.columns = SKINNY_WGMMA_COLUMNS;
     t.step = 32 / parts;
     ring_split(p, (int)(p.n * parts), p.processors, &t);
     return t;
@@ -245,18 +245,18 @@ static inline matmul_tiling small_tiling(const tiling_of &p, int tiles_of_dtype)
 
 /* ---- whole tiles ---- */
 
-enum { FUSED_TILES = 3 };
-static const int bf16x3_small_tiles[FUSED_TILES][2] = {{32, 32}, {64, 64}, {128, 64}};
+enum { BF16X3_SMALL_TILES = 3 };
+static const int bf16x3_small_tiles[BF16X3_SMALL_TILES][2] = {{32, 32}, {64, 64}, {128, 64}};
 
 /* The tile whose blocks take the least time: outputs that an SM computes, and what it
  * loads for them. */
 static inline matmul_tiling bf16x3_small_tiling(const tiling_of &p)
 {
     enum { LOADED = 16 };              /* outputs that take as long as a line of a tile */
-    enum { SHORTEST = 256, FULL = 4 }; /* terms of a piece; pieces that are worth a launch */
+    enum { SHORTEST = 256, FULL = 4 }; /* terms of a chunk; chunks that are worth a launch */
     matmul_tiling best = {};
     int64_t least = 0;
-    for (int way = 0; way < FUSED_TILES; way++) {
+    for (int way = 0; way < BF16X3_SMALL_TILES; way++) {
         const int m = bf16x3_small_tiles[way][0], n = bf16x3_small_tiles[way][1];
         const int64_t tiles = blocks_for(p.m, m) * blocks_for(p.n, n) * p.batches;
         const int64_t time = blocks_for(tiles, p.processors) * (m * n + LOADED * (m + n));
@@ -283,7 +283,7 @@ enum { MMA_TILES = 2 };
 static inline matmul_tiling mma_tiling(const tiling_of &p)
 {
     static const int tiles[MMA_TILES][3] = {{64, 64, 4096 + 2048}, {128, 128, 13000 + 4096}};
-    enum { SHORTEST = 256 }; /* terms of a piece */
+    enum { SHORTEST = 256 }; /* terms of a chunk */
     matmul_tiling best = {};
     int64_t least = 0;
     for (int way = 0; way < MMA_TILES; way++) {
@@ -308,17 +308,17 @@ static inline matmul_tiling mma_tiling(const tiling_of &p)
     return best;
 }
 
-enum { SPLITK_SHORTEST = 256 }; /* terms of a piece at least */
+enum { SPLITK_SHORTEST = 256 }; /* terms of a chunk at least */
 
-/* Two blocks an SM, pieces of whole tiles; split < 2: no piece would be long enough.
+/* Two blocks an SM, chunks of whole tiles; split < 2: no chunk would be long enough.
  * The same for the same device and shape, so the bits are, too. */
 static inline matmul_tiling splitk_tiling(const tiling_of &p)
 {
-    enum { PIECES = 1024 }; /* of a sum at most */
+    enum { CHUNKS = 1024 }; /* of a sum at most */
     enum { COUNTED = 64 };  /* tiles as small as no dtype's */
     const int64_t counted = blocks_for(p.m, COUNTED) * blocks_for(p.n, COUNTED) * p.batches;
     const int64_t wanted = 2 * (int64_t)p.processors / (counted > 0 ? counted : 1);
-    const int64_t most = p.k / SPLITK_SHORTEST < PIECES ? p.k / SPLITK_SHORTEST : PIECES;
+    const int64_t most = p.k / SPLITK_SHORTEST < CHUNKS ? p.k / SPLITK_SHORTEST : CHUNKS;
     matmul_tiling t = {};
     t.lines = p.item > 8 ? +block_tile<16>::BM : +block_tile<8>::BM;
     t.columns = p.item > 4 ? +block_tile<8>::BN : +block_tile<4>::BN;

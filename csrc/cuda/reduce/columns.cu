@@ -64,6 +64,27 @@ GOP_DEVICE void add_lane(const typename M::T *a, int64_t step, const int32_t *pl
     }
 }
 
+/* Folds what the threads of each column have put into shared memory. */
+template <typename S, typename F, int C, int SHARE, int WIDTH>
+GOP_DEVICE void columns_meet(const reduce_args &r, typename F::acc (&shared)[SHARE][WIDTH],
+                             int x, int warp, int64_t begin, int64_t leaf)
+{
+    __syncthreads();
+    for (int d = SHARE / 2; d >= S::LEFT; d /= 2) {
+        for (int c = x; warp < d && c < x + C && begin + c < r.g.outputs; c++)
+            shared[warp][c] = F::fold(shared[warp][c], shared[warp + d][c]);
+        __syncthreads();
+    }
+#pragma unroll 1
+    for (int q = threadIdx.x; q < WIDTH && begin + q < r.g.outputs; q += S::THREADS) {
+        typename F::acc own[S::LEFT];
+#pragma unroll
+        for (int w = 0; w < S::LEFT; w++) own[w] = shared[w][q];
+        fold_own<F, S::LEFT>(own);
+        columns_conclude(r, begin + q, leaf, own[0]);
+    }
+}
+
 /* A thread has 2^LEVELS groups of lanes, or as many as there are elements for. Where the rows
  * of a leaf along several axes lie is found once. */
 template <typename M, int C, int SHARE, int LEVELS> __global__ void
@@ -131,22 +152,7 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
             for (int c = 0; c < C; c++) shared[warp][x + c] = value[c];
         }
     }
-    if constexpr (SHARE > 1) {
-        __syncthreads();
-        for (int d = SHARE / 2; d >= S::LEFT; d /= 2) {
-            for (int c = x; warp < d && c < x + C && begin + c < g.outputs; c++)
-                shared[warp][c] = F::fold(shared[warp][c], shared[warp + d][c]);
-            __syncthreads();
-        }
-#pragma unroll 1
-        for (int q = threadIdx.x; q < S::WIDTH && begin + q < g.outputs; q += S::THREADS) {
-            R own[S::LEFT];
-#pragma unroll
-            for (int w = 0; w < S::LEFT; w++) own[w] = shared[w][q];
-            fold_own<F, S::LEFT>(own);
-            columns_conclude(r, begin + q, leaf, own[0]);
-        }
-    }
+    if constexpr (SHARE > 1) columns_meet<S, F, C>(r, shared, x, warp, begin, leaf);
 }
 
 /* Leaves: a block folds 64 accumulators of each of 32 columns; eight neighbours in a thread,

@@ -48,6 +48,58 @@ template <typename K> constexpr int exact_blocks()
     return 1024 / K::THREADS > 6 ? 6 : 1024 / K::THREADS;
 }
 
+/* Adds up the threads' words of each output. A thread, or a warp, does a digit of an output,
+ * and puts the sum where the first of its threads is, or among the parts of outputs. */
+template <typename K, typename G> GOP_DEVICE void
+add_digits(const exact_args<G> &r, uint64_t *row, int64_t output0, int beside, int64_t part)
+{
+    enum { THREADS = K::THREADS, HEAD = K::ROWS };
+    const int lanes = r.along < 32 ? 1 : 32, lane = threadIdx.x % lanes;
+    for (int i = threadIdx.x / lanes; i < beside * (K::DIGITS + 1); i += THREADS / lanes) {
+        const int w = i / beside, which = i - w * beside;
+        const int64_t output = output0 + which;
+        uint64_t *const first = row + which % r.near + which / r.near * r.near * r.along;
+        int64_t sum = 0;
+        int specials = 0;
+        for (int j = lane; j < r.along; j += lanes) {
+            if (w < K::DIGITS) sum += K::digit(first + j * r.near, w);
+            else {
+                const int64_t head = (int64_t)first[j * r.near + HEAD * THREADS];
+                sum += head >> HEAD_BITS;
+                specials |= (int)head & ((1 << HEAD_BITS) - 1);
+            }
+        }
+        for (int d = lanes / 2; d > 0; d /= 2) {
+            sum += shuffle_down(sum, d, 32);
+            specials |= shuffle_down(specials, d, 32);
+        }
+        if (lane > 0) continue;
+        if (w == K::DIGITS) sum = sum << HEAD_BITS | specials;
+        if (!r.is_merged) first[(w < K::DIGITS ? K::row(w) : +HEAD) * THREADS] = (uint64_t)sum;
+        else if (output < r.g.outputs)
+            r.sums[(output * (K::DIGITS + 1) + w) * r.parts + part] = sum;
+    }
+}
+
+/* Output o, from the words of the kernel to those of exact/v1. */
+template <typename K, typename G>
+GOP_DEVICE void finish_digits(const exact_args<G> &r, int64_t o, const int64_t *first)
+{
+    int64_t word[GOP_EXACT_WIDE];
+    const gop_exact_line line = gop_exact_line_of(word, 1, r.dtype);
+    int64_t over = 0;
+#pragma unroll 1
+    for (int w = 0; w < line.words; w++) {
+        const int d = w - K::FIRST;
+        int64_t digit = d >= 0 && d < K::DIGITS ? first[K::row(d) * K::THREADS] + over : 0;
+        over = d >= 0 && d < K::DIGITS - 1 ? digit >> 32 : 0;
+        if (d < K::DIGITS - 1) digit &= 0xffffffff;
+        word[w] = digit << K::LEFT;
+    }
+    gop_exact_carry(line);
+    finish_sum(r, o, first[K::ROWS * K::THREADS], line);
+}
+
 template <typename K, int HOW, typename G>
 __global__ void __launch_bounds__(K::THREADS, exact_blocks<K>())
     reduce_exact_kernel(const __grid_constant__ exact_args<G> r)
@@ -88,52 +140,11 @@ __global__ void __launch_bounds__(K::THREADS, exact_blocks<K>())
         }
         row[HEAD][t] = (uint64_t)(taken << HEAD_BITS | special);
         __syncthreads();
-        /* A thread, or a warp, a digit of an output: those of its threads add up where its
-         * first one is. */
-        const int lanes = r.along < 32 ? 1 : 32, lane = t % lanes;
-        for (int i = t / lanes; i < beside * (K::DIGITS + 1); i += THREADS / lanes) {
-            const int w = i / beside, which = i - w * beside;
-            const int64_t output = group * beside + which;
-            uint64_t *const first = &row[0][which % r.near + which / r.near * r.near * r.along];
-            int64_t sum = 0;
-            int specials = 0;
-            for (int j = lane; j < r.along; j += lanes) {
-                if (w < K::DIGITS) sum += K::digit(first + j * r.near, w);
-                else {
-                    const int64_t head = (int64_t)first[j * r.near + HEAD * THREADS];
-                    sum += head >> HEAD_BITS;
-                    specials |= (int)head & ((1 << HEAD_BITS) - 1);
-                }
-            }
-            for (int d = lanes / 2; d > 0; d /= 2) {
-                sum += shuffle_down(sum, d, 32);
-                specials |= shuffle_down(specials, d, 32);
-            }
-            if (lane > 0) continue;
-            if (w == K::DIGITS) sum = sum << HEAD_BITS | specials;
-            if (!r.is_merged)
-                first[(w < K::DIGITS ? K::row(w) : +HEAD) * THREADS] = (uint64_t)sum;
-            else if (output < r.g.outputs)
-                r.sums[(output * (K::DIGITS + 1) + w) * r.parts + part] = sum;
-        }
+        add_digits<K>(r, &row[0][0], group * beside, beside, part);
         __syncthreads();
         if (!r.is_merged && t < beside && group * beside + t < r.g.outputs) {
-            /* From the words of the kernel to those of exact/v1. */
-            int64_t *const first = reinterpret_cast<int64_t *>(
-                &row[0][t % r.near + t / r.near * r.near * r.along]);
-            int64_t word[GOP_EXACT_WIDE];
-            const gop_exact_line line = gop_exact_line_of(word, 1, r.dtype);
-            int64_t over = 0;
-#pragma unroll 1
-            for (int w = 0; w < line.words; w++) {
-                const int d = w - K::FIRST;
-                int64_t digit = d >= 0 && d < K::DIGITS ? first[K::row(d) * THREADS] + over : 0;
-                over = d >= 0 && d < K::DIGITS - 1 ? digit >> 32 : 0;
-                if (d < K::DIGITS - 1) digit &= 0xffffffff;
-                word[w] = digit << K::LEFT;
-            }
-            gop_exact_carry(line);
-            finish_sum(r, group * beside + t, first[HEAD * THREADS], line);
+            uint64_t *const first = &row[0][t % r.near + t / r.near * r.near * r.along];
+            finish_digits<K>(r, group * beside + t, reinterpret_cast<int64_t *>(first));
         }
         __syncthreads();
     }
