@@ -94,6 +94,7 @@ def test_parts_of_a_thin_product():
     same_bits(got, np.broadcast_to((row @ b)[:, None], (2, 21_000)))
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("word", ["float32", "float16", "int8", "float64", "uint16", "bool"])
 def test_thin_products_in_every_layout(word):
     """The long operand along the outputs, along the terms and along neither: whole blocks,

@@ -81,6 +81,7 @@ def test_rows_that_are_turned_in_registers(word):
             assert check(op, a, 1, device="opencl", kernel="chunked"), (op, outputs, n)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("word", ["float32", "complex64", "float16", "int16", "float64"])
 def test_narrow_arrays_of_whole_leaves(word):
     """Up to 16 outputs side by side without gaps: a leaf has their lanes beside each other."""
@@ -91,6 +92,7 @@ def test_narrow_arrays_of_whole_leaves(word):
         assert check("sum", a[:, :-1], axis, device="opencl", kernel="chunked"), shape
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("word", ["float32", "complex64", "float16", "int64", "bool"])
 @pytest.mark.parametrize("op", ["argmin", "argmax"])
 def test_positions_of_rows_and_columns(op, word):
