@@ -129,7 +129,7 @@ for size in 4000, 4096:
 # for n = 1000. Each thread carries four elements of its tile: it stores them to a `__shared__` tile, all threads
 # meet at `__syncthreads()` (notebook 02 has both), and each loads four others.
 #
-# A mistake that a published slide has: the column of the tile and its row both from `threadIdx.x`.
+# One published slide takes both the row and the column of the tile from `threadIdx.x`. Do not copy that mistake.
 # %%
 #- exercise
 KERNEL = r"""

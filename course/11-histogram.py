@@ -80,9 +80,9 @@ for way in "h[bin]++", "atomicAdd(&h[bin], 1)":
 # %% [markdown]
 # ## What atomics cost
 #
-# Atomics are right, and each is a way to global memory and back. **Predict:** how many additions to global
-# memory are there for 300 points in blocks of 128, if the counters are there; and if each block has counters of its own
-# in shared memory and adds its 64 bins once (3 blocks, by a formula, not counted)?
+# Atomics are right, and each is a way to global memory and back. **Predict** the additions to global memory for 300
+# points in blocks of 128, which are 3 blocks. First with the counters in global memory. Then with 64 counters of each
+# block's own in shared memory, which the block adds to global memory once; that number is computed, not counted.
 # %%
 guess = {"counters in global memory": None, "counters of each block's own": None}
 # %%

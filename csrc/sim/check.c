@@ -299,10 +299,15 @@ static const char *advice_of(const gop_sim_clash *c)
                "comes after; or, if the blocks meet at an atomic, put __threadfence() between "
                "the accesses and an atomic of both blocks: in the block that stores after its "
                "store, in the one that loads after its atomic";
+    /* Counters of a block are set, counted in and handed out: three times, with barriers. */
     if (c->access.kind == GOP_SIM_ATOMIC || c->other.kind == GOP_SIM_ATOMIC)
-        return "with no barrier between: a race; read it by an atomic, as atomicAdd(&c[i], 0), "
-               "and store it by one, as atomicExch(&c[i], x), or put __syncthreads() between "
-               "them";
+        return c->is_shared
+                   ? "with no barrier between: a race; put __syncthreads() between them; only "
+                     "if their order does not matter read it by an atomic, as "
+                     "atomicAdd(&c[i], 0), and store it by one, as atomicExch(&c[i], x)"
+                   : "with no barrier between: a race; read it by an atomic, as "
+                     "atomicAdd(&c[i], 0), and store it by one, as atomicExch(&c[i], x), "
+                     "or put __syncthreads() between them";
     const int is_warp = c->other.lane / GOP_SIM_WARP == c->lane / GOP_SIM_WARP;
     if (c->is_shared)
         return is_warp

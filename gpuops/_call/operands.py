@@ -302,9 +302,13 @@ def axes(op: str, name: str, value, ndim: int) -> tuple[int, ...] | None:
     """An axis argument as the core takes it: None or a tuple of ints, not yet normalised."""
     if value is None:
         return None
-    if not isinstance(value, tuple):
-        value = (index(op, name, value),)
-    value = tuple(index(op, name, i) for i in value)
+    given = value if isinstance(value, tuple) else (value,)
+    try:
+        value = tuple(index(op, name, i) for i in given)
+    except TypeError:
+        raise TypeError(
+            f"{op}: {name} is an integer or a tuple of integers, not {brief(value)}"
+        ) from None
     for i in value:
         if abs(i) > sys.maxsize:
             raise np.exceptions.AxisError(f"{op}: {name} {i} is out of bounds for {ndim} axes")

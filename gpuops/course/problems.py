@@ -174,7 +174,8 @@ HISTOGRAM = Task(
         (
             lambda case, got: got[1].sum() < case.expected[1].sum(),
             "Pairs are missing: does every bin of the block's histogram begin at 0 and come to "
-            "h, also in a block whose threads without a point have returned?",
+            "h, also in a block whose threads without a point have returned? And do all "
+            "threads meet at `__syncthreads()` before the bins are added to h?",
         ),
     ),
 )

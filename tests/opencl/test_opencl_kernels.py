@@ -101,7 +101,7 @@ def test_more_axes_than_a_kernel_is_told_of():
     a = np.zeros((2,) * 24, "i1")
     for kernel in ("naive", "chunked"):
         for op, arrays in (("add", (a, a.T)), ("transpose", (a,))):
-            with pytest.raises(gpuops.KernelRefusedError, match="23 axes that cannot be merged"):
+            with pytest.raises(gpuops.KernelRefusedError, match="23 axes that cannot be"):
                 getattr(gpuops, op)(*arrays, device="opencl", kernel=kernel)
 
 

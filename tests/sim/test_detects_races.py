@@ -327,6 +327,19 @@ def test_a_load_beside_atomics_that_is_not_compared(turns, seed):
         )
 
 
+def test_counters_of_a_block_are_told_of_a_barrier_first():
+    source = kernel(
+        """    __shared__ int s[8];
+    if (threadIdx.x < 8) s[threadIdx.x] = 0;
+    __syncthreads();
+    atomicAdd(&s[threadIdx.x % 8], 1);
+    if (threadIdx.x < 8) a[threadIdx.x] = s[threadIdx.x]; // here""",
+        "int *a",
+    )
+    said = caught(source, lambda k: k[1, 64](np.zeros(8, "i4")), "a race", "// here")
+    assert said.index("put __syncthreads() between them") < said.index("by an atomic")
+
+
 def test_a_stencil_in_place_is_told_of_a_second_array():
     source = kernel("""    int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i > 0 && i < 127) a[i] = (a[i - 1] + a[i + 1]) / 2;""")
