@@ -205,8 +205,8 @@ def matmul(a, b, out=None, *, precision=None, device=None, kernel=None, params=N
     Notes
     -----
     An element that sums k products is at most c u times ``sum(|a| * |b|)`` away from the exact
-    sum. u is 2**-24 for float32 and 2**-53 for float64. c is min(k, 256) + ceil(k / 256) - 1 for
-    most kernels of the CPU, and 2 k + 4 or less on every device; docs/numerics.md has each
+    sum. u is 2**-24 for float32 and 2**-53 for float64. c is min(k, 256) + ceil(k / 256) - 1
+    for most kernels of the CPU, and 2 k + 4 or less on every device; docs/numerics.md has each
     kernel's. The same call gives the same bits on the same device.
 
     Examples
