@@ -417,9 +417,7 @@ static void add_pieces(void *argument, int64_t begin, int64_t end, int worker)
     char *const own = job->rooms + (size_t)worker * p->room;
     exact_lanes lanes;
     exact_room room = {.job = job, .sum = (int64_t *)(void *)own, .lanes = &lanes};
-    if (p->kind == &exact_kind_float)
-        memset(lanes.of_float.guess, 0, sizeof lanes.of_float.guess);
-    else memset(lanes.of_double.guess, 0, sizeof lanes.of_double.guess);
+    memset(&lanes.units, 0, sizeof lanes.units);
     room.terms = own + whole_lines((size_t)(p->width * p->numbers) * 8);
     if (p->binned) {
         room.bins = (exact_bins *)(void *)(own + p->room) - 1;

@@ -30,9 +30,8 @@ enum {
 
 /* What passes over rows have found in neighbouring lanes. */
 typedef struct NAME(exact_lanes) {
+    exact_units units;
     double total[FOLDS][ACROSS];   /* exact where the lane's exponents allow it */
-    double unit[ACROSS];           /* splits terms of exponents up to `guess` */
-    int guess[ACROSS];             /* 0: none yet */
     I most[ACROSS], least[ACROSS]; /* the largest magnitude; the least but 0, less one */
 } NAME(exact_lanes);
 
@@ -65,7 +64,7 @@ static ALWAYS_INLINE void NAME(exact_pass)(NAME(exact_lanes) * s, int l, const R
     }
     STRIP_UNROLL for (int v = 0; v < M; v++)
     {
-        memcpy(&unit[v], s->unit + l + v * DOUBLES, VECTOR);
+        memcpy(&unit[v], s->units.unit + l + v * DOUBLES, VECTOR);
         for (int f = 0; f < FOLDS; f++)
             memcpy(&sum[f][v], s->total[f] + l + v * DOUBLES, VECTOR);
     }
@@ -125,8 +124,8 @@ static ALWAYS_INLINE int NAME(exact_fits)(int high, int low, int guess)
 static ALWAYS_INLINE void NAME(exact_guess)(NAME(exact_lanes) * s, int l, int high)
 {
     if (FOLDS == 1 || high > NAME(HIGHEST)) return;
-    s->guess[l] = high < NAME(HIGHEST) ? high + 1 : high;
-    s->unit[l] = exact_unit(s->guess[l], NAME(BIAS), TERM_BITS);
+    s->units.guess[l] = high < NAME(HIGHEST) ? high + 1 : high;
+    s->units.unit[l] = exact_unit(s->units.guess[l], NAME(BIAS), TERM_BITS);
 }
 
 /* The sum of at most BLOCK_TERMS terms, or of either part of complex ones, as doubles that add
@@ -136,7 +135,7 @@ static int NAME(exact_total)(void *lanes, const void *terms, int n, int parts,
 {
     NAME(exact_lanes) *const s = lanes;
     const R *const x = terms;
-    const int whole = n / STRIP * STRIP, guess = s->guess[0];
+    const int whole = n / STRIP * STRIP, guess = s->units.guess[0];
     int high, low;
     I most[STRIP], least[STRIP];
     NAME(exact_clear)(s, STRIP);
@@ -308,7 +307,7 @@ static int NAME(exact_across)(const exact_job *job, void *lanes, const void *ter
         for (int i = l; i < l + STRIP; i++) {
             int high, low;
             NAME(exact_span)(s->most[i], s->least[i], &high, &low);
-            if (NAME(exact_fits)(high, low, s->guess[i])) continue;
+            if (NAME(exact_fits)(high, low, s->units.guess[i])) continue;
             NAME(exact_guess)(s, i, high);
             fit = 0;
         }
@@ -351,6 +350,13 @@ enum {
 
 typedef double exact_doubles __attribute__((vector_size(VECTOR)));
 typedef struct exact_job exact_job;
+/* What splits the terms of each lane, and the largest exponent that it is for: 0 at first, which
+ * leaves terms that are 0 as they are, and is for no others. */
+typedef struct exact_units {
+    int guess[ACROSS];
+    double unit[ACROSS];
+} exact_units;
+
 /* The sum of the significands of each exponent, for either part of a complex number. A float's
  * 2^24 terms of 24 bits fit in 64, a double's in 128. */
 typedef struct exact_bins {
@@ -494,8 +500,9 @@ static int exact_block_unsigned(const exact_job *job, const void *lanes, int fir
 static const exact_kind exact_kind_signed = {.block = exact_block_signed};
 static const exact_kind exact_kind_unsigned = {.block = exact_block_unsigned};
 
-/* Of either type. */
+/* Of either type. The units are 0 at first; whoever passes clears the rest. */
 typedef union exact_lanes {
+    exact_units units;
     exact_lanes_float of_float;
     exact_lanes_double of_double;
 } exact_lanes;
