@@ -1,14 +1,18 @@
 /*
- * block.cl - a block of LANES rows of LANES numbers, transposed in registers.
+ * block.cl - a block of BLOCK_ROWS rows of LANES numbers, transposed in registers.
  *
  * By as many steps as LANES is doublings: each puts the halves of two rows together like the
- * teeth of a zip.
+ * teeth of a zip. The block's numbers, row after row, are then LANES columns of BLOCK_ROWS.
+ * It is square where a build does not say how many rows it has.
  */
 #ifndef BLOCK_CL
 #define BLOCK_CL
 
 #include "opencl/vector.cl"
 
+#if !defined(BLOCK_ROWS)
+#define BLOCK_ROWS LANES
+#endif
 #define HALF_OF_2(type) type
 #define HALF_OF_4(type) type##2
 #define HALF_OF_8(type) type##4
@@ -24,18 +28,18 @@ static V zip(HALF_V a, HALF_V b)
     return both;
 }
 
-static void transpose_block(V row[LANES])
+static void transpose_block(V row[BLOCK_ROWS])
 {
 #pragma unroll
     for (int step = 1; step < LANES; step *= 2) {
-        V next[LANES];
+        V next[BLOCK_ROWS];
 #pragma unroll
-        for (int i = 0; i < LANES / 2; i++) {
-            next[2 * i] = zip(row[i].lo, row[i + LANES / 2].lo);
-            next[2 * i + 1] = zip(row[i].hi, row[i + LANES / 2].hi);
+        for (int i = 0; i < BLOCK_ROWS / 2; i++) {
+            next[2 * i] = zip(row[i].lo, row[i + BLOCK_ROWS / 2].lo);
+            next[2 * i + 1] = zip(row[i].hi, row[i + BLOCK_ROWS / 2].hi);
         }
 #pragma unroll
-        for (int i = 0; i < LANES; i++) row[i] = next[i];
+        for (int i = 0; i < BLOCK_ROWS; i++) row[i] = next[i];
     }
 }
 

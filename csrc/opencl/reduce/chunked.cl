@@ -8,6 +8,7 @@
  */
 #include "opencl/reduce/finish.cl"
 #if defined(FEW)
+#define BLOCK_ROWS FEW
 #include "opencl/block.cl"
 #endif
 
@@ -273,25 +274,15 @@ static void add_lane(R *strip, __global const BASE *a, __global const uchar *whe
 }
 
 #if defined(FEW)
-/* Outputs of FEW elements that lie one after the other: a block of them is turned in registers,
- * by zips as block.cl's, until vectors are outputs side by side; an element is a lane. */
+/* Outputs of FEW elements that lie one after the other: a block of them is transposed, so that
+ * vectors are outputs side by side; an element is a lane. */
 static R turned(__global const BASE *a, const struct work *w)
 {
     V line[FEW];
     R lane[FEW];
 #pragma unroll
     for (int v = 0; v < FEW; v++) line[v] = LOAD(v, a);
-#pragma unroll
-    for (int step = 1; step < ITEMS; step *= 2) {
-        V next[FEW];
-#pragma unroll
-        for (int v = 0; v < FEW / 2; v++) {
-            next[2 * v] = zip(line[v].lo, line[v + FEW / 2].lo);
-            next[2 * v + 1] = zip(line[v].hi, line[v + FEW / 2].hi);
-        }
-#pragma unroll
-        for (int v = 0; v < FEW; v++) line[v] = next[v];
-    }
+    transpose_block(line);
 #pragma unroll
     for (int v = 0; v < FEW; v++) lane[v] = of(line[v], 0, w->flags);
 #pragma unroll

@@ -156,7 +156,7 @@ const char *gop_cl_device_name(const gop_ctx *ctx)
 
 /* ---- time and waiting ---- */
 
-/* A queue that takes times takes longer for everything: there is one once somebody asks. */
+/* Profiling slows every command of a queue: a queue has it once a call is timed. */
 static gop_status take_times(gop_cl_ctx *c)
 {
     cl_int code = CL_SUCCESS;
