@@ -350,8 +350,8 @@ enum {
 
 typedef double exact_doubles __attribute__((vector_size(VECTOR)));
 typedef struct exact_job exact_job;
-/* What splits the terms of each lane, and the largest exponent that it is for: 0 at first, which
- * leaves terms that are 0 as they are, and is for no others. */
+/* What splits the terms of each lane, and the largest exponent that it is for: 0 at first,
+ * which leaves terms that are 0 as they are, and is for no others. */
 typedef struct exact_units {
     int guess[ACROSS];
     double unit[ACROSS];
