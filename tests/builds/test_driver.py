@@ -59,7 +59,7 @@ def test_reports_that_racecheck_is_known_for():
     """Of a warp's reads of which one lane told, before copies (tests/driver/handover.cu)."""
     import sanitize
 
-    write = "Write access at void copy_async<(int)16>(unsigned int, const void *, bool)+0xd270"
+    write = "Write access at void cp_async<(int)16>(unsigned int, const void *, bool)+0xd270"
     read = "Read access at void ring_read<float, (bool)1>(unsigned int (&)[4])+0x14e0"
     store = "Write access at store(int *)+0x20"
     report = "========= Error: Race reported between {0}\n=========     and {1} [9 hazards]\n"
