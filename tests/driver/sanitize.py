@@ -33,10 +33,9 @@ TOOLS = {
     "initcheck": "Uninitialized __global__ memory read",
     "synccheck": "Barrier error detected",
 }
-# What racecheck reports of an order that it does not follow (handover.cu): matmul's skinny_wgmma
-# copies into a stage that was read before. Reports name these functions where the build has
-# line numbers (NVCC_APPEND_FLAGS=-lineinfo); without them they name the kernel, and nothing is
-# forgiven.
+# What racecheck reports of an order that it does not follow (handover.cu): skinny_wgmma copies
+# into a stage that was read before. Reports name these functions where the build has line
+# numbers (NVCC_APPEND_FLAGS=-lineinfo); else they name the kernel, and none is forgiven.
 RAW = "matmul_skinny_wgmma_kernel"
 UNFOLLOWED = ("Write access at void cp_async<", "Read access at void ring_read<")
 # Into how many processes a slow run is cut, each with a share of the dtypes.
