@@ -4,7 +4,9 @@
  * Floor: every element is read once. What makes it hard: a sum that loses nothing is as wide as
  * all exponents, wider than registers. So every thread has the words of its own sum in shared
  * memory and adds each term where its exponent says. Integers add in any order: threads, blocks
- * and parts of an output meet as it suits memory, and the bits are those of the CPU.
+ * and parts of an output meet as it suits memory, and the bits are those of the CPU. Doubles
+ * have 67 digits, of which a sum mostly needs a few: only digits of a block's range are added
+ * up, rounded and made 0 again.
  */
 #include <string.h>
 
@@ -12,8 +14,10 @@
 #include "cuda/reduce/plan.h"
 
 enum {
-    HEAD_BITS = 3, /* of a head that `special` has; above them is how many terms there are */
-    MERGE = 256,   /* threads that merge the parts of outputs */
+    HEAD_BITS = 3,   /* of a head that `special` has; above them is how many terms there are */
+    RANGE_BITS = 14, /* below both in the head of a part: its digits, from low to high */
+    QUOTIENT = 5,    /* words below a sum that a quotient's leading 64 bits may need */
+    MERGE = 256,     /* threads that merge the parts of outputs */
     MOST_PARTS = 1024
 };
 
@@ -50,13 +54,16 @@ template <typename K> constexpr int exact_blocks()
 
 /* Adds up the threads' words of each output. A thread, or a warp, does a digit of an output,
  * and puts the sum where the first of its threads is, or among the parts of outputs. */
-template <typename K, typename G> GOP_DEVICE void
-add_digits(const exact_args<G> &r, uint64_t *row, int64_t output0, int beside, int64_t part)
+template <typename K, typename G>
+GOP_DEVICE void add_digits(const exact_args<G> &r, uint64_t *row, exact_range range,
+                           int64_t output0, int beside, int64_t part)
 {
     enum { THREADS = K::THREADS, HEAD = K::ROWS };
     const int lanes = r.along < 32 ? 1 : 32, lane = threadIdx.x % lanes;
-    for (int i = threadIdx.x / lanes; i < beside * (K::DIGITS + 1); i += THREADS / lanes) {
-        const int w = i / beside, which = i - w * beside;
+    const int digits = range.high - range.low + 1;
+    for (int i = threadIdx.x / lanes; i < beside * (digits + 1); i += THREADS / lanes) {
+        const int d = i / beside, which = i - d * beside;
+        const int w = d < digits ? range.low + d : +K::DIGITS;
         const int64_t output = output0 + which;
         uint64_t *const first = row + which % r.near + which / r.near * r.near * r.along;
         int64_t sum = 0;
@@ -74,30 +81,65 @@ add_digits(const exact_args<G> &r, uint64_t *row, int64_t output0, int beside, i
             specials |= shuffle_down(specials, d, 32);
         }
         if (lane > 0) continue;
-        if (w == K::DIGITS) sum = sum << HEAD_BITS | specials;
+        if (w == K::DIGITS) {
+            sum = sum << HEAD_BITS | specials;
+            if (r.is_merged) sum = sum << RANGE_BITS | range.low << RANGE_BITS / 2 | range.high;
+        }
         if (!r.is_merged) first[(w < K::DIGITS ? K::row(w) : +HEAD) * THREADS] = (uint64_t)sum;
         else if (output < r.g.outputs)
             r.sums[(output * (K::DIGITS + 1) + w) * r.parts + part] = sum;
     }
 }
 
-/* Output o, from the words of the kernel to those of exact/v1. */
-template <typename K, typename G>
-GOP_DEVICE void finish_digits(const exact_args<G> &r, int64_t o, const int64_t *first)
+/* The words that rounding looks at: those of the sum, two for what is carried out of it, and
+ * those of a quotient. A call that wants words, or adds one more number, takes all. */
+template <typename G>
+GOP_DEVICE exact_range rounded_words(const exact_args<G> &r, exact_range digits, int first)
+{
+    const int last = gop_exact_words(r.dtype) - 1;
+    if (r.whole_sums || r.has_initial) return {0, last};
+    const int low = digits.low + first - (r.is_mean ? QUOTIENT : 0),
+              high = digits.high + first + 2;
+    return {low < 0 ? 0 : low, high > last ? last : high};
+}
+
+/* Words [range.low, range.high] of `word` as a line. */
+template <typename G>
+GOP_DEVICE gop_exact_line line_of(const exact_args<G> &r, int64_t *word, exact_range range)
+{
+    gop_exact_line line = gop_exact_line_of(word, 1, r.dtype);
+    line.first += range.low;
+    line.words = range.high - range.low + 1;
+    return line;
+}
+
+/* Output o, from the digits of the kernel to words of exact/v1. */
+template <typename K, typename G> GOP_DEVICE void
+finish_digits(const exact_args<G> &r, int64_t o, const int64_t *first, exact_range range)
 {
     int64_t word[GOP_EXACT_WIDE];
-    const gop_exact_line line = gop_exact_line_of(word, 1, r.dtype);
+    const exact_range words = rounded_words(r, range, K::FIRST);
+    const gop_exact_line line = line_of(r, word, words);
     int64_t over = 0;
 #pragma unroll 1
-    for (int w = 0; w < line.words; w++) {
+    for (int w = words.low; w <= words.high; w++) {
         const int d = w - K::FIRST;
-        int64_t digit = d >= 0 && d < K::DIGITS ? first[K::row(d) * K::THREADS] + over : 0;
-        over = d >= 0 && d < K::DIGITS - 1 ? digit >> 32 : 0;
-        if (d < K::DIGITS - 1) digit &= 0xffffffff;
-        word[w] = digit << K::LEFT;
+        int64_t digit = over;
+        if (d >= range.low && d <= range.high) digit += first[K::row(d) * K::THREADS];
+        over = digit >> 32;
+        if (w < words.high) digit &= 0xffffffff;
+        word[w - words.low] = digit << K::LEFT;
     }
     gop_exact_carry(line);
     finish_sum(r, o, first[K::ROWS * K::THREADS], line);
+}
+
+/* The digits that any thread of the block has. */
+template <typename K> GOP_DEVICE void widen(exact_range *range, exact_range own)
+{
+    if (own.low > own.high) return;
+    atomicMin(&range->low, own.low);
+    atomicMax(&range->high, own.high);
 }
 
 template <typename K, int HOW, typename G>
@@ -106,19 +148,23 @@ __global__ void __launch_bounds__(K::THREADS, exact_blocks<K>())
 {
     enum { THREADS = K::THREADS, HEAD = K::ROWS };
     __shared__ uint64_t row[K::ROWS + 1][THREADS];
+    __shared__ exact_range ranges[2]; /* of this item and of the next */
+    const exact_range none = {K::DIGITS - 1, 0}, all = {0, K::DIGITS - 1};
     const int t = threadIdx.x, beside = THREADS / r.along; /* outputs of a block */
     const int mine = t % r.near + t / r.near / r.along * r.near;
     const int64_t groups = (r.g.outputs + beside - 1) / beside;
-    uint64_t *const own = &row[0][t];
+#pragma unroll
+    for (int w = 0; w < K::ROWS; w++) row[w][t] = 0;
+    if (t < 2) ranges[t] = K::BINS > 0 ? none : all;
+    __syncthreads();
     grid_dependency_sync();
+    int turn = 0;
 #pragma unroll 1
     for (int64_t item = blockIdx.x; item < groups * r.parts; item += gridDim.x) {
         const int64_t group = item / r.parts, part = item - group * r.parts;
         const int64_t o = group * beside + mine;
         const bool is_brief = !r.is_merged && r.piece <= BRIEF_TERMS;
-#pragma unroll
-        for (int w = 0; w < K::ROWS; w++) row[w][t] = 0;
-        int special = 0;
+        exact_own<K> own = {&row[0][t], 0, none, 0, {}, {}};
         int64_t taken = 0;
         if (o < r.g.outputs) {
             typedef exact_reader<K, HOW, G> R;
@@ -135,19 +181,38 @@ __global__ void __launch_bounds__(K::THREADS, exact_blocks<K>())
                       (int64_t)r.along * R::N,
                       (int64_t)r.along * R::N * line,
                       0};
-            sum_own<K, HOW, G>(from, own, special, is_brief);
+            sum_own<K, HOW, G>(from, own, is_brief);
             taken = from.taken;
         }
-        row[HEAD][t] = (uint64_t)(taken << HEAD_BITS | special);
+        row[HEAD][t] = (uint64_t)(taken << HEAD_BITS | own.special);
+        if constexpr (K::BINS > 0) widen<K>(&ranges[turn], own.range);
         __syncthreads();
-        add_digits<K>(r, &row[0][0], group * beside, beside, part);
+        exact_range range = ranges[turn];
+        if (range.low > range.high) range = {0, 0};
+        add_digits<K>(r, &row[0][0], range, group * beside, beside, part);
         __syncthreads();
+        if (K::BINS > 0 && t == 0) ranges[turn] = none;
+        turn ^= 1;
         if (!r.is_merged && t < beside && group * beside + t < r.g.outputs) {
             uint64_t *const first = &row[0][t % r.near + t / r.near * r.near * r.along];
-            finish_digits<K>(r, group * beside + t, reinterpret_cast<int64_t *>(first));
+            finish_digits<K>(r, group * beside + t, reinterpret_cast<int64_t *>(first), range);
         }
         __syncthreads();
+        if (item + gridDim.x >= groups * r.parts) return;
+        if (K::BINS > 0) {
+#pragma unroll 1
+            for (int w = range.low; w <= range.high; w++) row[w][t] = 0;
+        } else {
+#pragma unroll
+            for (int w = 0; w < K::ROWS; w++) row[w][t] = 0;
+        }
     }
+}
+
+GOP_DEVICE exact_range range_of(int64_t head)
+{
+    const int mask = (1 << RANGE_BITS / 2) - 1;
+    return {(int)head >> RANGE_BITS / 2 & mask, (int)head & mask};
 }
 
 /* The parts of an output: `lanes` threads, a warp or a block, digit after digit. */
@@ -156,7 +221,6 @@ template <typename K, typename G> __global__ void __launch_bounds__(MERGE)
 {
     enum { WORDS = GOP_EXACT_WIDE, WARPS = MERGE / 32 };
     __shared__ int64_t word[WARPS][WORDS];
-    __shared__ int64_t heads[WARPS];
     const int t = threadIdx.x, lane = t % 32, warp = t / 32;
     const bool together = lanes > 32;
     const int team = together ? 0 : warp; /* whose output it is */
@@ -164,29 +228,42 @@ template <typename K, typename G> __global__ void __launch_bounds__(MERGE)
     grid_dependency_sync();
     for (int i = t; i < WARPS * WORDS; i += MERGE) word[i / WORDS][i % WORDS] = 0;
     __syncthreads();
-    for (int w = together ? warp : 0; w <= K::DIGITS && o < r.g.outputs;
-         w += together ? (int)WARPS : 1) {
-        const int64_t *const from = r.sums + (o * (K::DIGITS + 1) + w) * r.parts;
-        int64_t sum = 0;
-        int special = 0;
+    exact_range range = {K::DIGITS - 1, 0};
+    int64_t count = 0;
+    int special = 0;
+    const int64_t *const sums = r.sums + o * (K::DIGITS + 1) * r.parts;
+    const int64_t *const heads = sums + K::DIGITS * r.parts;
+    if (o < r.g.outputs)
         for (int64_t p = lane; p < r.parts; p += 32) {
-            const int64_t value = from[p];
-            sum += w < K::DIGITS ? value : value >> HEAD_BITS;
-            special |= w < K::DIGITS ? 0 : (int)(value & ((1 << HEAD_BITS) - 1));
+            const exact_range part = range_of(heads[p]);
+            range.low = part.low < range.low ? part.low : range.low;
+            range.high = part.high > range.high ? part.high : range.high;
+            special |= (int)(heads[p] >> RANGE_BITS) & ((1 << HEAD_BITS) - 1);
+            count += heads[p] >> (RANGE_BITS + HEAD_BITS);
         }
-        for (int d = 16; d > 0; d /= 2) {
-            sum += shuffle_down(sum, d, 32);
-            special |= shuffle_down(special, d, 32);
+    for (int d = 16; d > 0; d /= 2) {
+        const int low = shuffle_xor(range.low, d), high = shuffle_xor(range.high, d);
+        range.low = low < range.low ? low : range.low;
+        range.high = high > range.high ? high : range.high;
+        special |= shuffle_xor(special, d);
+        count += shuffle_xor(count, d);
+    }
+    const exact_range words = rounded_words(r, range, K::FIRST);
+    for (int w = range.low + (together ? warp : 0); w <= range.high && o < r.g.outputs;
+         w += together ? (int)WARPS : 1) {
+        int64_t sum = 0;
+        for (int64_t p = lane; p < r.parts; p += 32) {
+            const exact_range part = range_of(heads[p]);
+            if (w >= part.low && w <= part.high) sum += sums[w * r.parts + p];
         }
-        if (lane > 0) continue;
-        if (w < K::DIGITS) word[team][K::FIRST + w] = sum << K::LEFT;
-        else heads[team] = sum << HEAD_BITS | special;
+        for (int d = 16; d > 0; d /= 2) sum += shuffle_down(sum, d, 32);
+        if (lane == 0) word[team][K::FIRST + w] = sum << K::LEFT;
     }
     __syncthreads();
     if (lane > 0 || (together && warp > 0) || o >= r.g.outputs) return;
-    const gop_exact_line line = gop_exact_line_of(word[team], 1, r.dtype);
+    const gop_exact_line line = line_of(r, word[team] + words.low, words);
     gop_exact_carry(line);
-    finish_sum(r, o, heads[team], line);
+    finish_sum(r, o, count << HEAD_BITS | special, line);
 }
 
 /* ---- the plan ---- */
@@ -312,7 +389,9 @@ plan_how(const gop_ctx *ctx, const gop_task *task, const gop_reduction &g, gop_p
     r.apart = r.whole_sums ? out.strides[out.ndim - 1] / 8 : 0;
     share(g, K::THREADS, (int64_t)K::THREADS * exact_blocks<K>() * ctx->info.processors, R::N,
           &r);
-    own.blocks = (unsigned)blocks_for(blocks_for(g.outputs, K::THREADS / r.along) * r.parts, 1);
+    const int64_t items = blocks_for(g.outputs, K::THREADS / r.along) * r.parts;
+    const int64_t resident = (int64_t)exact_blocks<K>() * ctx->info.processors;
+    own.blocks = (unsigned)(K::BINS > 0 && items > resident ? resident : blocks_for(items, 1));
     if (r.is_merged)
         plan->scratch = (size_t)(g.outputs * (K::DIGITS + 1) * r.parts) * sizeof(int64_t);
     plan->launch = reduce_exact<K, HOW, G>;

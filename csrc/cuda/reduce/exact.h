@@ -17,6 +17,11 @@ enum {
     BRIEF_TERMS = 240 /* of a sum without any, so that a difference of words keeps its sign */
 };
 
+/* Digits of a sum, all others of which are 0; none where low is above high. */
+struct exact_range {
+    int low, high;
+};
+
 /* Floats, and halves as floats. Positive and negative ones have words of their own, each
  * without a sign: the upper four bits of a float are the number of its word. */
 template <typename T_> struct exact_floats {
@@ -29,6 +34,7 @@ template <typename T_> struct exact_floats {
         FIRST = 0,
         LEFT = 10,
         LOADS = sizeof(T_) < 4 ? 2 : 4, /* of 16 bytes under way, twice */
+        BINS = 0,
     };
 
     static GOP_DEVICE float read(const void *a, int64_t at, int)
@@ -44,7 +50,7 @@ template <typename T_> struct exact_floats {
         own[(bits >> 28) * THREADS] += (uint64_t)m * (1u << (bits >> 23 & 31));
     }
 
-    static GOP_DEVICE void carry(uint64_t *own)
+    static GOP_DEVICE void carry(uint64_t *own, exact_range &)
     {
 #pragma unroll 1
         for (int side = 0; side < 2; side++) {
@@ -88,14 +94,20 @@ template <typename T_> struct exact_floats {
 struct exact_doubles {
     typedef double T;
     typedef double term;
-    enum { THREADS = 64, ROWS = 67, DIGITS = 67, FIRST = 0, LEFT = 13, LOADS = 8 };
+    enum { THREADS = 64, ROWS = 67, DIGITS = 67, FIRST = 0, LEFT = 13, LOADS = 8, BINS = 3 };
 
+    static GOP_DEVICE uint32_t upper(double x)
+    {
+        uint64_t bits;
+        __builtin_memcpy(&bits, &x, 8);
+        return (uint32_t)(bits >> 32);
+    }
     static GOP_DEVICE double read(const void *a, int64_t at, int)
     {
         return static_cast<const double *>(a)[at];
     }
 
-    static GOP_DEVICE void add(uint64_t *own, double x)
+    static GOP_DEVICE void add(uint64_t *own, double x, exact_range &range)
     {
         uint64_t bits;
         __builtin_memcpy(&bits, &x, 8);
@@ -108,21 +120,29 @@ struct exact_doubles {
         const uint32_t p = 1u << (high >> 20 & 31);
         const uint64_t first = (uint64_t)lower * p, next = (uint64_t)upper * p + (first >> 32);
         const uint64_t sign = (uint64_t)((int64_t)bits >> 63);
-        uint64_t *const at = own + (high >> 25 & 63) * THREADS;
+        const int word = (int)(high >> 25 & 63);
+        uint64_t *const at = own + word * THREADS;
         at[0] += ((first & 0xffffffffu) ^ sign) - sign;
         at[THREADS] += (next ^ sign) - sign;
+        range.low = word < range.low ? word : range.low;
+        range.high = word + 1 > range.high ? word + 1 : range.high;
     }
 
-    static GOP_DEVICE void carry(uint64_t *own)
+    /* The highest digit has the sign, and another follows where it is no number of 32 bits. */
+    static GOP_DEVICE void carry(uint64_t *own, exact_range &range)
     {
+        if (range.low > range.high) return;
         int64_t over = 0;
-#pragma unroll 4
-        for (int w = 0; w < ROWS - 1; w++) {
+#pragma unroll 1
+        for (int w = range.low; w < range.high; w++) {
             const int64_t sum = (int64_t)own[w * THREADS] + over;
             own[w * THREADS] = (uint64_t)sum & 0xffffffffu;
             over = sum >> 32;
         }
-        own[(ROWS - 1) * THREADS] += (uint64_t)over;
+        const int64_t top = (int64_t)own[range.high * THREADS] + over;
+        const bool fits = range.high == ROWS - 1 || (int64_t)(int32_t)top == top;
+        own[range.high * THREADS] = (uint64_t)(fits ? top : top & 0xffffffff);
+        if (!fits) own[++range.high * THREADS] = (uint64_t)(top >> 32);
     }
 
     static GOP_DEVICE int row(int w)
@@ -132,14 +152,6 @@ struct exact_doubles {
     static GOP_DEVICE int64_t digit(const uint64_t *own, int w)
     {
         return (int64_t)own[w * THREADS];
-    }
-
-    /* The upper half as a float is not finite where the exponent's upper bits are all set. */
-    static GOP_DEVICE float suspect(double x, float sum)
-    {
-        uint64_t bits;
-        __builtin_memcpy(&bits, &x, 8);
-        return fmaf(gop_bits_to_float((uint32_t)(bits >> 32)), 0.0f, sum);
     }
     static GOP_DEVICE int special(double x)
     {
@@ -163,7 +175,8 @@ struct exact_whole {
         DIGITS = 3,
         FIRST = -GOP_EXACT_LOW / 32 - GOP_EXACT_FIRST,
         LEFT = 0,
-        LOADS = 4
+        LOADS = 4,
+        BINS = 0,
     };
 
     template <typename I> static GOP_DEVICE term of(const void *a, int64_t at)
@@ -201,7 +214,7 @@ struct exact_whole {
         own[0] += x.low;
         own[THREADS] += (uint64_t)x.high;
     }
-    static GOP_DEVICE void carry(uint64_t *own)
+    static GOP_DEVICE void carry(uint64_t *own, exact_range &)
     {
         const uint64_t sum = own[THREADS] + (own[0] >> 32);
         own[0] &= 0xffffffffu;

@@ -80,54 +80,154 @@ template <typename K, int HOW, typename G> struct exact_reader {
     }
 };
 
-/* NaN and infinities to `special`, 0 in their places; then all to the words. */
-template <typename K, int TERMS>
-GOP_DEVICE void add_terms(uint64_t *own, typename K::term (&x)[TERMS], int &special)
-{
-    float suspect = 0;
+enum {
+    BIN_BITS = 43, /* from a bin's unit to the next's: OFTEN rests, of half a unit, fit in 53 */
+    BINS_ABOVE = 11 /* binary orders above the largest term for which bins are placed */
+};
+
+/* What a thread has of its sum: words in shared memory, which of them may not be 0, and bins.
+ * Bins are sums in registers of what rounding to their units leaves of each term, from the
+ * first to the last; they are exact where that leaves nothing of any term, and fast. Most
+ * arrays have few orders of magnitude, and need the words only for what bins have in the end.
+ */
+template <typename K> struct exact_own {
+    typedef typename K::term term;
+    uint64_t *words;
+    int special;
+    exact_range range;
+    uint32_t limit;           /* of a term's upper half without its sign; 0: no bins yet */
+    double bin[K::BINS + 1];  /* one more than there are, since no array is empty */
+    double unit[K::BINS + 1]; /* 1.5 2^52 times it: what is added to this is rounded to units */
+
+    /* NaN and infinities to `special`, 0 in their places; then all to the words. */
+    template <int TERMS> GOP_DEVICE void add_words(term (&x)[TERMS])
+    {
+        float suspect = 0;
 #pragma unroll
-    for (int i = 0; i < TERMS; i++) suspect = K::suspect(x[i], suspect);
-    if (suspect != 0) { /* NaN too */
+        for (int i = 0; i < TERMS; i++) suspect = K::suspect(x[i], suspect);
+        if (suspect != 0) { /* NaN too */
+#pragma unroll
+            for (int i = 0; i < TERMS; i++) {
+                const int is = K::special(x[i]);
+                special |= is;
+                if (is) x[i] = {};
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < TERMS; i++) K::add(words, x[i]);
+    }
+
+    /* Around the largest term. */
+    template <int TERMS> GOP_DEVICE void place_bins(const term (&x)[TERMS])
+    {
+        enum { BIAS = 1023, LAST = 970 + BIAS, FIRST = -988 + BIAS, HALF = 0x80000 };
+        uint32_t most = 0;
+#pragma unroll
+        for (int i = 0; i < TERMS; i++) {
+            const uint32_t size = K::upper(x[i]) & 0x7fffffffu;
+            most = size > most ? size : most;
+        }
+        int unit = (int)(most >> 20) + BINS_ABOVE - BIN_BITS;
+        unit = unit > LAST ? +LAST : unit < FIRST ? +FIRST : unit;
+        limit = (uint32_t)(unit + BIN_BITS) << 20;
+#pragma unroll
+        for (int b = 0; b < K::BINS; b++) {
+            const uint32_t high = (uint32_t)(unit - b * BIN_BITS + 52) << 20 | HALF;
+            const uint64_t bits = (uint64_t)high << 32;
+            __builtin_memcpy(&this->unit[b], &bits, 8);
+            bin[b] = 0;
+        }
+    }
+    GOP_DEVICE void flush_bins(void)
+    {
+#pragma unroll
+        for (int b = 0; b < K::BINS; b++)
+            if (bin[b] != 0) K::add(words, bin[b], range);
+        limit = 0;
+    }
+    /* All terms to the bins, or, where one does not fit, to the words. */
+    template <int TERMS> GOP_DEVICE void add_bins(const term (&x)[TERMS])
+    {
+        double sum[K::BINS];
+        uint32_t most = 0;
+        bool is_left = false;
+#pragma unroll
+        for (int b = 0; b < K::BINS; b++) sum[b] = bin[b];
+#pragma unroll
+        for (int i = 0; i < TERMS; i++) {
+            const uint32_t size = K::upper(x[i]) & 0x7fffffffu;
+            double rest = x[i];
+#pragma unroll
+            for (int b = 0; b < K::BINS; b++) {
+                const double whole = rest + unit[b] - unit[b];
+                sum[b] += whole;
+                rest -= whole;
+            }
+            is_left |= rest != 0; /* of NaN and infinities, too */
+            most = size > most ? size : most;
+        }
+        if (!is_left && most < limit) {
+#pragma unroll
+            for (int b = 0; b < K::BINS; b++) bin[b] = sum[b];
+            return;
+        }
 #pragma unroll
         for (int i = 0; i < TERMS; i++) {
             const int is = K::special(x[i]);
             special |= is;
-            if (is) x[i] = {};
+            if (!is && x[i] != 0) K::add(words, x[i], range);
         }
     }
-#pragma unroll
-    for (int i = 0; i < TERMS; i++) K::add(own, x[i]);
-}
+
+    template <int TERMS> GOP_DEVICE void add(term (&x)[TERMS])
+    {
+        if constexpr (K::BINS > 0) add_bins(x);
+        else add_words(x);
+    }
+    GOP_DEVICE void carry(void)
+    {
+        K::carry(words, range);
+    }
+};
 
 /* A thread's own elements: the next are on their way while the last are added. Words of a brief
  * sum hold the carries of all its threads: they are carried once, in the end. */
-template <typename K, int HOW, typename G> GOP_DEVICE void
-sum_own(exact_reader<K, HOW, G> &from, uint64_t *own, int &special, bool is_brief)
+template <typename K, int HOW, typename G>
+GOP_DEVICE void sum_own(exact_reader<K, HOW, G> &from, exact_own<K> &own, bool is_brief)
 {
     typedef exact_reader<K, HOW, G> R;
     typename R::term x[R::TERMS], next[R::TERMS];
     int left = OFTEN; /* terms until the words are carried */
     if (from.k + (R::LOADS - 1) * from.step < from.end) {
         from.template read<true>(x);
+        if constexpr (K::BINS > 0) own.place_bins(x);
 #pragma unroll 1
         while (from.k + (2 * R::LOADS - 1) * from.step < from.end) {
             from.template read<true>(next);
-            add_terms<K>(own, x, special);
+            own.add(x);
             from.template read<true>(x);
-            add_terms<K>(own, next, special);
+            own.add(next);
             left -= 2 * R::TERMS;
             if (left >= 2 * R::TERMS) continue;
-            K::carry(own);
+            if constexpr (K::BINS > 0) {
+                own.flush_bins();
+                own.place_bins(next);
+            }
+            own.carry();
             left = OFTEN;
         }
-        add_terms<K>(own, x, special);
+        own.add(x);
     }
 #pragma unroll 1
     while (from.k < from.end) { /* twice at most */
         from.template read<false>(x);
-        add_terms<K>(own, x, special);
+        if constexpr (K::BINS > 0)
+            if (own.limit == 0) own.place_bins(x);
+        own.add(x);
     }
-    if (!is_brief) K::carry(own);
+    if constexpr (K::BINS > 0)
+        if (own.limit != 0) own.flush_bins();
+    if (!is_brief) own.carry();
 }
 
 #endif
