@@ -174,6 +174,21 @@ def test_terms_far_apart_in_one_block(device):
             assert bits_of(run(gpuops.sum, y, device=device)) == expected(y.tolist(), name)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("middle", [-1060, -980, -3, 0, 940, 975, 1010])
+def test_terms_around_the_ends_of_a_window(middle, device):
+    """Kernels keep sums of near orders of magnitude apart from the others: of doubles from 11
+    orders above the largest term that a thread reads first to 118 below it."""
+    rng = np.random.default_rng(middle + 2000)
+    for spread in (1, 12, 40, 70, 130):
+        orders = np.clip(middle + rng.integers(-spread, spread + 1, (3, 700)), -1074, 1020)
+        a = np.ldexp(rng.uniform(-2, 2, orders.shape), orders)
+        for f in (gpuops.sum, gpuops.mean):
+            got = run(f, a, axis=1, device=device)
+            for row, value in zip(a, got, strict=True):
+                assert bits_of(value) == expected(row.tolist(), "float64", f is gpuops.mean)
+
+
 @pytest.mark.parametrize("kind", ["any", "subnormal", "largest", "special"])
 @pytest.mark.parametrize("name", FORMATS)
 def test_long_sums_of_all_exponents(name, kind):
