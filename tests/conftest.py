@@ -25,7 +25,10 @@ from pathlib import Path
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 # The course keeps a learner's progress: not that of who runs the tests.
-os.environ["XDG_DATA_HOME"] = str(Path(__file__).parent.parent / "build" / "test-data")
+DATA = Path(__file__).parent.parent / "build" / "test-data"
+os.environ["XDG_DATA_HOME"] = str(DATA)
+# What PoCL has compiled serves all tests, whatever cache of gpuops' a test has.
+os.environ["POCL_CACHE_DIR"] = str(DATA / "pocl")
 
 import engine
 import pytest
