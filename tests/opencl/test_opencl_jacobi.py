@@ -55,6 +55,7 @@ def test_stencils(dtype, bc, varies):
             same_bits(got, want)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     ("grid", "bc", "dtype", "varies"),
     [((70,), "periodic", "f4", False), ((4, 41), "neumann", "f4", True),
@@ -69,6 +70,7 @@ def test_runs_of_a_stencil(grid, bc, dtype, varies):
     same_solution(*(gpuops.jacobi(A, f, maxiter=2, device=d) for d in ("opencl", "cpu")))
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(("n", "dtype"), [(2100, "f4"), (530, "f8"), (17, "f4")])
 def test_contiguous_columns(n, dtype):
     """Strips of rows, of which some are no whole vector; one leaf of terms, and two."""

@@ -36,7 +36,7 @@ ELEMENTWISE = [
 SHAPES = [(), (1,), (33,), (1021,), (7, 13), (257, 3), (2, 1, 3, 1, 5), (2,) * 9, (0, 5)]
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(("op", "device", "kernel"), ELEMENTWISE)
 def test_elementwise_bits(op, device, kernel, word):
@@ -57,6 +57,7 @@ def test_elementwise_layouts(op, device, kernel, layout):
     check_all(op, [odd, *cases, [plain[0], plain[1][:, :1], *plain[2:]]], device, kernel)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("word", LIMITS)
 @pytest.mark.parametrize(("device", "kernel"), rows("fma"))
 def test_fma_rounds_once(device, kernel, word):
@@ -105,7 +106,7 @@ def test_more_axes_than_a_kernel_is_told_of():
                 getattr(gpuops, op)(*arrays, device="opencl", kernel=kernel)
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("word", ["uint8", "int16", "float32", "float64", "complex128", "bool"])
 @pytest.mark.parametrize(("device", "kernel"), rows("transpose"))
 def test_transpose_bytes(device, kernel, word):

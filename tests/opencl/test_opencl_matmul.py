@@ -38,6 +38,7 @@ def test_shapes(device, kernel, dtype):
     check_all(cases, device, kernel)
 
 
+@pytest.mark.sampled(every=3)
 @EVERY_ROW
 def test_batches_and_vectors(device, kernel):
     cases = [(exact(a, np.dtype("f4")), exact(b, np.dtype("f4"), 1)) for a, b in BATCHES]
@@ -94,7 +95,7 @@ def test_parts_of_a_thin_product():
     same_bits(got, np.broadcast_to((row @ b)[:, None], (2, 21_000)))
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("word", ["float32", "float16", "int8", "float64", "uint16", "bool"])
 def test_thin_products_in_every_layout(word):
     """The long operand along the outputs, along the terms and along neither: whole blocks,
