@@ -24,11 +24,10 @@ import zlib
 from pathlib import Path
 
 os.environ.setdefault("MPLBACKEND", "Agg")
-# The course keeps a learner's progress: not that of who runs the tests.
-DATA = Path(__file__).parent.parent / "build" / "test-data"
-os.environ["XDG_DATA_HOME"] = str(DATA)
-# What PoCL has compiled serves all tests, whatever cache of gpuops' a test has.
-os.environ["POCL_CACHE_DIR"] = str(DATA / "pocl")
+# A learner's progress in the course is not that of who runs the tests. What PoCL has compiled
+# serves all tests, whatever cache of gpuops' a test has.
+os.environ["XDG_DATA_HOME"] = str(Path(__file__).parent.parent / "build" / "test-data")
+os.environ["POCL_CACHE_DIR"] = os.environ["XDG_DATA_HOME"] + "/pocl"
 
 import engine
 import pytest
@@ -36,7 +35,7 @@ import pytest
 import gpuops
 from gpuops import _core
 
-TIMEOUT = 300  # seconds after which a hanging test prints where it hangs
+TIMEOUT = 300  # seconds, or a few less, after which a hanging test prints where it hangs
 
 _outcome: dict[tuple[str, str, str], str] = {}
 
@@ -77,7 +76,7 @@ def _turn(request, tmp_path_factory):
                 held(folder / "turn", fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
             )
         if time.monotonic() - began > 1:
-            faulthandler.dump_traceback_later(TIMEOUT)  # waiting is not hanging
+            watch()  # waiting is not hanging
         yield
 
 
@@ -189,14 +188,21 @@ def on_sim(monkeypatch, tmp_path_factory):
         yield
 
 
-def pytest_runtest_setup(item):
-    engine.ran.clear()
-    engine.answered.clear()
+def watch() -> None:
+    """For what hangs from now on. A thread ends and another begins, which takes long where all
+    cores are busy: thousands of short tests do not wait for that."""
+    watch.since = time.monotonic()
     faulthandler.dump_traceback_later(TIMEOUT)
 
 
-def pytest_runtest_teardown(item):
-    faulthandler.cancel_dump_traceback_later()
+watch.since = -TIMEOUT
+
+
+def pytest_runtest_setup(item):
+    engine.ran.clear()
+    engine.answered.clear()
+    if time.monotonic() - watch.since > TIMEOUT / 10:
+        watch()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -243,6 +249,7 @@ def pytest_terminal_summary(terminalreporter, config):
 
 
 def pytest_sessionfinish(session):
+    faulthandler.cancel_dump_traceback_later()
     path = os.environ.get("GPUOPS_TEST_RECORD")
     if path:
         rows = [[*key, outcome] for key, outcome in sorted(_outcome.items())]

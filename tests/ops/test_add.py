@@ -359,6 +359,7 @@ def test_device_arrays(op, device, kernel):
     same_bits(got, OPS[op](*arrays, device="cpu"))
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("word", ["uint8", "int16", "float32", "float64", "complex128"])
 def test_orders_that_meet_in_tiles(word):
     """On the CPU: lines shorter and longer than a tile, axes of a few elements whose neighbours

@@ -55,7 +55,7 @@ def check(kind: str, shapes, dtype: str, device: str, kernel: str | None) -> Non
             assert (excess <= 0).all(), f"{kind} {shape}: by {excess.max()}"
 
 
-@pytest.mark.sampled(every=7)
+@pytest.mark.sampled(every=13)
 @pytest.mark.parametrize("kind", KINDS + HOSTILE)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @EVERY_CONFORMING_ROW
@@ -132,7 +132,7 @@ EDGES = (
 )  # fmt: skip
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @EVERY_ROW
 def test_whole_numbers_are_exact_and_nothing_else_is_written(device, kernel, dtype, everything):
@@ -176,6 +176,7 @@ class Columns:
         return whole.__cuda_array_interface__ | own
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "complex64"])
 @EVERY_ROW
 def test_the_rest_of_a_row_stays_as_it_is(device, kernel, dtype):
@@ -197,7 +198,7 @@ def test_the_rest_of_a_row_stays_as_it_is(device, kernel, dtype):
 # ---- a matrix times its own transpose ----
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @EVERY_ROW
 def test_a_matrix_times_its_transpose_is_symmetric(device, kernel, dtype, everything):

@@ -148,7 +148,7 @@ def test_every_op_and_axis(device, kernel, word, everything):
                 axes = [axes[0], axes[1 + (i + j) % (len(axes) - 1)], axes[-1]]
             cases += [(op, a, axis, {}) for axis in axes]
     turn = WORDS.index(word)
-    cases = of_turn(cases, 30, everything, "reduce", device, kernel, turn)
+    cases = of_turn(cases, 60, everything, "reduce", device, kernel, turn)
     check_all(cases, device, kernel)
 
 
@@ -233,7 +233,7 @@ def test_subtrees(device, kernel, everything):
         for n in (1700, 3000):  # outputs of two and three leaves, several to a block
             cases += [("sum", random((n, 2500), "float16", n), 1, {})]
             cases += [(op, random((n, 4100), "float64", n), 1, {}) for op in ("sum", "max")]
-    check_all(of_turn(cases, 10, everything, "reduce", device, kernel), device, kernel)
+    check_all(of_turn(cases, 20, everything, "reduce", device, kernel), device, kernel)
 
 
 @pytest.mark.sampled
@@ -253,7 +253,7 @@ def test_outputs_of_few_elements(device, kernel, everything):
     check_all(of_turn(cases, 12, everything, "reduce", device, kernel), device, kernel)
 
 
-@pytest.mark.sampled(every=4)
+@pytest.mark.sampled(every=8)
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_columns_of_every_width(device, kernel, word):

@@ -60,7 +60,7 @@ def test_many_columns(device, kernel, word, everything):
         same_bits(np.asarray(got), np.asarray(gpuops.sum(a, axis=0, device="cpu")))
 
 
-@pytest.mark.sampled(every=4)
+@pytest.mark.sampled(every=8)
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_few_elements_with_gaps(device, kernel, word):

@@ -88,7 +88,7 @@ def test_steps_on_a_gpu(grid, dtype, bc, device):
         same_bits(gpuops.jacobi_step(A, F, X, device=device), want)
 
 
-@pytest.mark.sampled(every=4)
+@pytest.mark.sampled(every=8)
 @pytest.mark.parametrize("device", GPUS)
 @pytest.mark.parametrize("bc", BOUNDARIES)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

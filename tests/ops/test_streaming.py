@@ -79,6 +79,7 @@ def test_add_of_short_lines(word):
     assert untouched(memory, out)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("kernel", ADDS)
 @pytest.mark.parametrize("word", ["uint8", "float16", "float32", "float64", "complex128"])
 def test_add_of_a_transposed_operand(kernel, word):
@@ -161,7 +162,7 @@ def test_transpose_of_one_channel(kernel, everything):
     assert (done.returncode, done.stdout) == (0, "all\n"), done.stderr
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8", "c16"])
 def test_transpose_of_every_kind(dtype):
     """Long and short sides, several axes to a side, lines, steps, backwards: all streamed."""

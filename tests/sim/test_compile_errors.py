@@ -60,7 +60,7 @@ def said_of(source):
     return said.partition("\n")[2]
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("text", IN_KERNEL)
 def test_one_sentence_with_the_line_of_the_kernel(text):
     includes = INCLUDES if "std::" in text or "raise" in text else "\n" * 6

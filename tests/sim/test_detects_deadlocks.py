@@ -185,6 +185,7 @@ __global__ void chain(unsigned *turn, int *out)
     assert (out == np.arange(1, 41)).all()
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(("turns", "seed"), ORDERS)
 def test_a_lock_that_threads_wait_for(turns, seed):
     k = gpuops.compile("""

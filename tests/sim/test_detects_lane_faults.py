@@ -136,7 +136,7 @@ def run(script, **environment):
     )
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_an_exception(name):
     source, launch, who, words = FAULTS[name]

@@ -65,6 +65,7 @@ def test_a_loop_without_an_end_that_stores(impatient):
     assert "if a loop there has no end, look at its condition" in said
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     "loop",
     [

@@ -90,6 +90,7 @@ def test_mistakes_in_shared_memory_of_the_file_are_found():
 KERNEL = "__global__ void k(float *a) { a[0] = 1; }\n"
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     ("source", "words"),
     [

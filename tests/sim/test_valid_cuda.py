@@ -40,7 +40,7 @@ SPELLINGS = [
 ]
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("source", SPELLINGS)
 def test_ways_to_write_a_kernel(source):
     a = np.zeros(1, "i4")
