@@ -138,6 +138,7 @@ def test_the_solver(device, kernel, dtype, form):
         same_solution(gpuops.jacobi(A, rhs, **how, device=device, kernel=kernel), want)
 
 
+@pytest.mark.sampled(every=2)
 @SOLVERS
 def test_norms_that_lose_no_squares(device, kernel):
     A, f = solver.dominant(2500, "f8")

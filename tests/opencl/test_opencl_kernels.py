@@ -36,7 +36,7 @@ ELEMENTWISE = [
 SHAPES = [(), (1,), (33,), (1021,), (7, 13), (257, 3), (2, 1, 3, 1, 5), (2,) * 9, (0, 5)]
 
 
-@pytest.mark.sampled(every=4)
+@pytest.mark.sampled(every=8)
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(("op", "device", "kernel"), ELEMENTWISE)
 def test_elementwise_bits(op, device, kernel, word):
@@ -57,7 +57,7 @@ def test_elementwise_layouts(op, device, kernel, layout):
     check_all(op, [odd, *cases, [plain[0], plain[1][:, :1], *plain[2:]]], device, kernel)
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("word", LIMITS)
 @pytest.mark.parametrize(("device", "kernel"), rows("fma"))
 def test_fma_rounds_once(device, kernel, word):

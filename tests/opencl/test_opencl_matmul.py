@@ -60,6 +60,7 @@ def test_every_kernel_is_a_loop(device, kernel, word):
     )  # fmt: skip
 
 
+@pytest.mark.sampled(every=3)
 @EVERY_ROW
 def test_nothing_leaks_in_from_outside(device, kernel):
     """Rows and columns beside the operands are infinite; so are some inside."""

@@ -93,7 +93,7 @@ def test_kept_values_take_the_place_of_the_shipped_ones(home):
     assert width_of(home, GPUOPS_TUNED="0") == shipped
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("values", [
     {"add.vectorized": {"bytes": 63}},
     {"add.vectorized": {"width": 64}},
@@ -110,6 +110,7 @@ def test_another_driver_has_other_values(home):
     assert width_of(home) == 4
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("text", ["{", "[]", '{"devices": {"a": {"add.x": {"b": "c"}}}}'])
 def test_a_broken_file_is_a_warning(home, text):
     keep(home, text)

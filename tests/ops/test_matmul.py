@@ -92,7 +92,7 @@ SHAPES = (
 )  # fmt: skip
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=2)
 @EVERY_DTYPE
 @EVERY_ROW
 def test_shapes(device, kernel, dtype, everything):

@@ -39,7 +39,7 @@ def by_words(a, axis: int, device: str, kernel, words=WORDS) -> None:
         same_bits(got, want)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("dtype", ["bool", "i1", "u1", "i2", "u2", "f2", "bfloat16"])
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_every_value_of_one_and_two_bytes(device, kernel, dtype, everything):

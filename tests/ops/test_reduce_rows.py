@@ -20,7 +20,7 @@ def level(request):
     _core.set_cpu_level(None)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_few_columns_and_few_rows(device, kernel, word, everything):
@@ -204,7 +204,7 @@ def test_positions_of_one_element(device, kernel):
               device, kernel)  # fmt: skip
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_positions_among_ties_and_nans(device, kernel, word):

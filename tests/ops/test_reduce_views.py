@@ -64,7 +64,7 @@ def run_some(cases, device, kernel, word, everything):
         pytest.skip("this kernel does not take it")
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("word", WORDS)
 def test_views(device, kernel, word, everything):
     dtype = dtype_of(word)

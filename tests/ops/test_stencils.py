@@ -27,6 +27,7 @@ def operator(grid, bc, dtype, varies):
     return gpuops.stencil(coefficients, grid, bc), random(n, dtype, 1), random(n, dtype, 2)
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("varies", [False, True])
 @pytest.mark.parametrize("bc", BOUNDARIES)
 @pytest.mark.parametrize("dtype", DTYPES)

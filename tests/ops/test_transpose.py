@@ -68,7 +68,7 @@ LARGER = [((130, 72), None), ((256, 192), None), ((6, 5, 256), (1, 0, 2)), ((3, 
           ((66, 67, 4), (1, 0, 2))]  # fmt: skip
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(("device", "kernel"), CALLS)
 def test_dtypes(device, kernel, word, everything):
@@ -91,7 +91,7 @@ def test_sides_around_the_tiles(device, kernel, dtype):
     check_all([(noise(s, dtype), None) for s in shapes], device, kernel)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("dtype", BY_SIZE)
 @pytest.mark.parametrize(("device", "kernel"), CALLS)
 def test_runs_of_several_axes(device, kernel, dtype, everything):
