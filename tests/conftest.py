@@ -131,8 +131,8 @@ def passed_file(config) -> Path:
 def pytest_collection_modifyitems(config, items):
     """Of a test that is `sampled` and does not see to that itself, a pairwise cover; where it
     sees to its calls alone, `sampled(arguments=True)`, of its arguments all the same. Of one
-    that is `sampled(every=3)` the first of each three; of `sampled(later=True)` nothing,
-    unless it is asked for by name."""
+    that is `sampled(every=3)` the first of each three, and so of the tests of a file that is;
+    of `sampled(later=True)` nothing, unless it is asked for by name."""
     if config.getoption("--all"):
         if config.getoption("--rest"):
             leave_passed_out(config, items)
@@ -147,13 +147,16 @@ def pytest_collection_modifyitems(config, items):
             if not is_asked_for:
                 left_out.add(i)
             continue
-        if not marker or not hasattr(item, "callspec"):
+        if not marker:
             continue
         if every := marker.kwargs.get("every"):
-            name = item.nodeid.partition("[")[0]
+            is_own = marker in item.own_markers
+            name = item.nodeid.partition("[")[0] if is_own else item.path
             if seen[name] % every:
                 left_out.add(i)
             seen[name] += 1
+        elif not hasattr(item, "callspec"):
+            continue
         elif "everything" not in item.fixturenames or marker.kwargs.get("arguments"):
             found.append(i)
     chosen = engine.cover([pairs_of(items[i]) for i in found])

@@ -15,6 +15,7 @@ from gpuops.course.checking import _cases
 from gpuops.course.extract import is_same, starter_of
 from gpuops.course.settings import settings_of, validate
 
+pytestmark = pytest.mark.sampled(every=2)
 SHIPPED = Path(gpuops.__file__).parent / "course" / "course.toml"
 
 

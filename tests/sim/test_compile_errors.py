@@ -14,7 +14,7 @@ from sim_kernels import ADD, needs_sim
 
 import gpuops
 
-pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim")]
+pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim"), pytest.mark.sampled(every=2)]
 
 KERNEL = "__global__ void k(float *a, int n)\n{\n%s\n}\n"
 SIZE = "the size of a `__shared__` array is a constant.*extern"

@@ -10,7 +10,7 @@ from sim_kernels import floats, needs_sim
 
 import gpuops
 
-pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim")]
+pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim"), pytest.mark.sampled(every=2)]
 
 
 def all_mapped(expressions, *arrays, before=""):

@@ -8,7 +8,7 @@ from sim_kernels import ADD, SUM, floats, line_of, needs_sim, run_sum
 
 import gpuops
 
-pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim")]
+pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim"), pytest.mark.sampled(every=2)]
 
 
 # ---- planted mistakes ----

@@ -12,7 +12,7 @@ from sim_kernels import line_of, needs_sim
 import gpuops
 from gpuops._show.where import sources
 
-pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim")]
+pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim"), pytest.mark.sampled(every=2)]
 
 TURNED = """
 {} float s[8];

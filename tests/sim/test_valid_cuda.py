@@ -10,7 +10,7 @@ from sim_kernels import needs_sim
 
 import gpuops
 
-pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim")]
+pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim"), pytest.mark.sampled(every=2)]
 
 SPELLINGS = [
     "__global__ void __launch_bounds__(32 * (4 + 4)) k(int *a) { *a = 7; }",
