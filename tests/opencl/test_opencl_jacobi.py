@@ -156,7 +156,8 @@ def test_solver_ends_and_goes_on():
         check("opencl")
 
 
-def test_devices_that_lack_something():
+@pytest.mark.sampled
+def test_devices_that_lack_something(everything):
     """Memory of the host, float64, correctly rounded quotients of float32."""
     shown = """
 import test_opencl_jacobi as tests
@@ -171,8 +172,8 @@ for kernel in gpuops.kernels("rdf", "opencl")[2:]:
     got = gpuops.rdf(p, r_max=0.2, bins=9, box=(1, 1, 1), device="opencl", kernel=kernel.name)
     assert (got.counts == gpuops.rdf(p, r_max=0.2, bins=9, box=(1, 1, 1)).counts).all()
 """
-    assert said(shown, GPUOPS_FAULT="opencl.sharing:1:forever") == ""
-    assert said(shown, GPUOPS_FAULT="opencl.quotients:1:forever") == ""
+    for lacking in ("quotients", "sharing")[: 2 if everything else 1]:
+        assert said(shown, GPUOPS_FAULT=f"opencl.{lacking}:1:forever") == ""
     text = said("""
 name = gpuops.devices("opencl")[0].name
 A, f, p = np.eye(3, dtype="f4"), np.ones(3, "f4"), np.ones((3, 3))

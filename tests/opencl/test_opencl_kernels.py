@@ -86,6 +86,7 @@ def test_where_an_output_is_an_input(op):
     same_bits(shifted[1:], want)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("axes", [40, 17])
 def test_many_axes_that_do_not_merge(axes):
     """(2, 2, ..) that do not merge: every second of a longer array in each axis."""

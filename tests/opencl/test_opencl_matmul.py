@@ -38,7 +38,7 @@ def test_shapes(device, kernel, dtype):
     check_all(cases, device, kernel)
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @EVERY_ROW
 def test_batches_and_vectors(device, kernel):
     cases = [(exact(a, np.dtype("f4")), exact(b, np.dtype("f4"), 1)) for a, b in BATCHES]

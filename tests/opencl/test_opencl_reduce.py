@@ -62,6 +62,7 @@ def test_layouts(device, kernel, op):
     check_all(cases, device, kernel)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(("device", "kernel"), KEEPS)
 def test_outputs_of_few_elements(device, kernel):
     """Side by side, whichever way they lie; and of none at all."""

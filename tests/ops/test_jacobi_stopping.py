@@ -103,7 +103,7 @@ def reference(
     return np.where(ended >= 0, kept, x), np.array(rows_), ended
 
 
-@pytest.mark.sampled(every=7)
+@pytest.mark.sampled(every=11)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("check_every", [1, 7])
@@ -127,7 +127,7 @@ def test_columns_end_by_themselves(device, kernel, check_every, k, dtype):
         assert len(result.steps) == len(residuals)
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("scale", [1e-320, 1e-250, 1e-160, 1.0, 1e160, 1e250, 1e307])
 @pytest.mark.parametrize("dtype", ["f8", "c16"])
 @SOLVERS
