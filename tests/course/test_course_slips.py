@@ -210,7 +210,7 @@ SAID = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("name", SAID)
 @needs_sim
 def test_the_sentence_helps(name):

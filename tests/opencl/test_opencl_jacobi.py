@@ -12,7 +12,7 @@ from opencl_machine import needs_build, opencl, rows, said  # noqa: F401
 
 import gpuops
 
-pytestmark = [needs_build, pytest.mark.usefixtures("opencl")]
+pytestmark = [needs_build, pytest.mark.usefixtures("opencl"), pytest.mark.sampled(every=2)]
 
 STEPS = pytest.mark.parametrize(("device", "kernel"), rows("jacobi_step"))
 KINDS = pytest.mark.parametrize("dtype", steps.DTYPES)

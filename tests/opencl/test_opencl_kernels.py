@@ -25,7 +25,7 @@ from test_transpose import noise
 
 import gpuops
 
-pytestmark = [needs_build, pytest.mark.usefixtures("opencl")]
+pytestmark = [needs_build, pytest.mark.usefixtures("opencl"), pytest.mark.sampled(every=2)]
 
 ELEMENTWISE = [
     pytest.param(op, *row.values, id=f"{op}-{row.id}")

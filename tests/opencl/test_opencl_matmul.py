@@ -11,7 +11,7 @@ from test_matmul import BATCHES, DTYPES, check_all, exact
 
 import gpuops
 
-pytestmark = [needs_build, pytest.mark.usefixtures("opencl")]
+pytestmark = [needs_build, pytest.mark.usefixtures("opencl"), pytest.mark.sampled(every=2)]
 
 EVERY_ROW = pytest.mark.parametrize(("device", "kernel"), rows("matmul"))
 SHAPES = (

@@ -9,7 +9,7 @@ from opencl_machine import needs_build, opencl, rows  # noqa: F401
 
 import gpuops
 
-pytestmark = [needs_build, pytest.mark.usefixtures("opencl")]
+pytestmark = [needs_build, pytest.mark.usefixtures("opencl"), pytest.mark.sampled(every=2)]
 
 CALLS = pytest.mark.parametrize(("device", "kernel"), rows("rdf"))
 KINDS = pytest.mark.parametrize("dtype", pairs.DTYPES)

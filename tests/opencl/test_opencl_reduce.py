@@ -13,7 +13,7 @@ from test_reduce import OPS, POSITIONS, WORDS, check, check_all
 import gpuops
 from gpuops._call import road
 
-pytestmark = [needs_build, pytest.mark.usefixtures("opencl")]
+pytestmark = [needs_build, pytest.mark.usefixtures("opencl"), pytest.mark.sampled(every=2)]
 
 KEEPS = [pytest.param("opencl", name, id=name) for name in ("tree", "chunked")]
 LECTURE = ("cascaded", "atomic")

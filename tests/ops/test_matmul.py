@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 import gpuops
 from gpuops import _core
 
+pytestmark = pytest.mark.sampled(every=2)
+
 EVERY_ROW = pytest.mark.parametrize(("device", "kernel"), rows("matmul"))
 EVERY_DEVICE = pytest.mark.parametrize("device", engine.backends())
 DTYPES = (*(d.name for d in engine.DTYPES), "bfloat16")

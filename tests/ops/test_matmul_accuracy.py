@@ -13,6 +13,8 @@ from test_matmul import EVERY_DEVICE, EVERY_ROW, exact, product, sequential
 
 import gpuops
 
+pytestmark = pytest.mark.sampled(every=2)
+
 EVERY_CONFORMING_ROW = pytest.mark.parametrize(
     ("device", "kernel"), rows("matmul", teaching=False)
 )

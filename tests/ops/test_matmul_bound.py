@@ -20,6 +20,8 @@ from test_matmul_accuracy import EVERY_CONFORMING_ROW
 
 import gpuops
 
+pytestmark = pytest.mark.sampled(every=2)
+
 EVERY_LOOP = pytest.mark.parametrize(
     ("device", "kernel"),
     [

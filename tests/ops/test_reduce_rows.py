@@ -12,6 +12,8 @@ from test_reduce import POSITIONS, ROWS, WORDS, check_all, is_float, reference
 import gpuops
 from gpuops import _core
 
+pytestmark = pytest.mark.sampled(every=2)
+
 
 @pytest.fixture(params=_core.cpu_levels())
 def level(request):
