@@ -107,7 +107,7 @@ def test_more_axes_than_a_kernel_is_told_of():
                 getattr(gpuops, op)(*arrays, device="opencl", kernel=kernel)
 
 
-@pytest.mark.sampled(every=5)
+@pytest.mark.sampled(every=11)
 @pytest.mark.parametrize("word", ["uint8", "int16", "float32", "float64", "complex128", "bool"])
 @pytest.mark.parametrize(("device", "kernel"), rows("transpose"))
 def test_transpose_bytes(device, kernel, word):

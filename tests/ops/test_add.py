@@ -186,7 +186,7 @@ def test_short_lines(op, last):
     same_bits(a, np.add(forms[0], forms[1]))
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(("op", "device", "kernel"), ELEMENTWISE)
 def test_many_elements(op, device, kernel, everything):
     """Enough for several threads and many blocks, and one more than a round number."""

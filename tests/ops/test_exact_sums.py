@@ -143,6 +143,7 @@ def test_is_the_real_sum_rounded_once_often(name, device):
         check_random_call(name, device, seed)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("name", ["float16", "float32", "float64"])
 def test_devices_give_the_same_bytes_of_any_order(name):
     rng = np.random.default_rng(3)

@@ -94,7 +94,7 @@ SHAPES = (
 )  # fmt: skip
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @EVERY_DTYPE
 @EVERY_ROW
 def test_shapes(device, kernel, dtype, everything):
@@ -116,7 +116,7 @@ BATCHES = (
 )  # fmt: skip
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("dtype", KINDS)
 @EVERY_ROW
 def test_batches_and_vectors(device, kernel, dtype, everything):
@@ -125,7 +125,7 @@ def test_batches_and_vectors(device, kernel, dtype, everything):
     check_all(((exact(a, d), exact(b, d, 1)) for a, b in shapes), device, kernel)
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("dtype", KINDS)
 @EVERY_ROW
 def test_layouts(device, kernel, dtype, everything):

@@ -84,7 +84,7 @@ def test_factors_of_11_bits_show(device):
     assert 100 < (errors(got, "normal", shape) / unit).max() < 2.0**14
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_long_sums_keep_the_bound(kind, everything):
     """K to 16384, on sim 4096 and a shape of each kind; else the kernels that are chosen, one

@@ -130,7 +130,7 @@ def axes_for(op, ndim):
     return [x for x in some_axes(ndim) if not (op in POSITIONS and isinstance(x, tuple))]
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_every_op_and_axis(device, kernel, word, everything):
@@ -177,7 +177,7 @@ def test_keepdims(device, kernel):
     check_all(cases, device, kernel)
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_where_and_initial(device, kernel, word, everything):
@@ -216,7 +216,7 @@ def test_long(device, kernel, everything):
     check_all(cases, device, kernel)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_subtrees(device, kernel, everything):
     """Leaves by outputs that fill blocks, or fall short of it, in rows and in columns."""
@@ -238,7 +238,7 @@ def test_subtrees(device, kernel, everything):
     check_all(of_turn(cases, 20, everything, "reduce", device, kernel), device, kernel)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_outputs_of_few_elements(device, kernel, everything):
     """So many that they share blocks, along either axis, up to an element a lane."""

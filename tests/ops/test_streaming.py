@@ -115,7 +115,7 @@ def test_fresh_memory(kernel):
 SHAPES = {1: (4099, 4111), 2: (2900, 2911), 4: (2049, 2063), 8: (1451, 1453), 16: (1031, 1033)}
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("kernel", TRANSPOSES)
 @pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8", "c16"])
 def test_transpose_at_every_offset(kernel, dtype):
@@ -152,7 +152,7 @@ print("all")
 """
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("kernel", TRANSPOSES[1:])
 def test_transpose_of_one_channel(kernel, everything):
     """Planes of images, whose neighbours are some items apart, at every place in a line: for

@@ -81,7 +81,7 @@ def test_dtypes(device, kernel, word, everything):
     check_all([(noise(s, dtype), axes) for s, axes in cases], device, kernel)
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("dtype", BY_SIZE)
 @pytest.mark.parametrize(("device", "kernel"), CALLS)
 def test_sides_around_the_tiles(device, kernel, dtype):
@@ -150,7 +150,7 @@ def test_layouts(device, kernel, layout):
     check_all(cases, device, kernel)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(("device", "kernel"), CALLS)
 def test_many_elements(device, kernel, everything):
     """Enough for several threads and for outputs that are written past the caches."""
