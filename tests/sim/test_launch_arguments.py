@@ -6,7 +6,7 @@ from sim_kernels import needs_sim
 
 import gpuops
 
-pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim")]
+pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim"), pytest.mark.sampled(every=2)]
 
 # ---- arrays that share memory ----
 

@@ -11,7 +11,7 @@ from sim_kernels import ORDERS, caught, needs_sim
 
 import gpuops
 
-pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim")]
+pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim"), pytest.mark.sampled(every=2)]
 
 
 # ---- orders ----
