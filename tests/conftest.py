@@ -24,8 +24,10 @@ import zlib
 from pathlib import Path
 
 os.environ.setdefault("MPLBACKEND", "Agg")
-# The course keeps a learner's progress: not that of who runs the tests.
+# A learner's progress in the course is not that of who runs the tests. What PoCL has compiled
+# serves all tests, whatever cache of gpuops' a test has.
 os.environ["XDG_DATA_HOME"] = str(Path(__file__).parent.parent / "build" / "test-data")
+os.environ["POCL_CACHE_DIR"] = os.environ["XDG_DATA_HOME"] + "/pocl"
 
 import engine
 import pytest
@@ -33,7 +35,7 @@ import pytest
 import gpuops
 from gpuops import _core
 
-TIMEOUT = 300  # seconds after which a hanging test prints where it hangs
+TIMEOUT = 300  # seconds, or a few less, after which a hanging test prints where it hangs
 
 _outcome: dict[tuple[str, str, str], str] = {}
 
@@ -74,7 +76,7 @@ def _turn(request, tmp_path_factory):
                 held(folder / "turn", fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
             )
         if time.monotonic() - began > 1:
-            faulthandler.dump_traceback_later(TIMEOUT)  # waiting is not hanging
+            watch()  # waiting is not hanging
         yield
 
 
@@ -129,8 +131,8 @@ def passed_file(config) -> Path:
 def pytest_collection_modifyitems(config, items):
     """Of a test that is `sampled` and does not see to that itself, a pairwise cover; where it
     sees to its calls alone, `sampled(arguments=True)`, of its arguments all the same. Of one
-    that is `sampled(every=3)` the first of each three; of `sampled(later=True)` nothing,
-    unless it is asked for by name."""
+    that is `sampled(every=3)` the first of each three, and so of the tests of a file that is;
+    of `sampled(later=True)` nothing, unless it is asked for by name."""
     if config.getoption("--all"):
         if config.getoption("--rest"):
             leave_passed_out(config, items)
@@ -145,13 +147,16 @@ def pytest_collection_modifyitems(config, items):
             if not is_asked_for:
                 left_out.add(i)
             continue
-        if not marker or not hasattr(item, "callspec"):
+        if not marker:
             continue
         if every := marker.kwargs.get("every"):
-            name = item.nodeid.partition("[")[0]
+            is_own = marker in item.own_markers
+            name = item.nodeid.partition("[")[0] if is_own else item.path
             if seen[name] % every:
                 left_out.add(i)
             seen[name] += 1
+        elif not hasattr(item, "callspec"):
+            continue
         elif "everything" not in item.fixturenames or marker.kwargs.get("arguments"):
             found.append(i)
     chosen = engine.cover([pairs_of(items[i]) for i in found])
@@ -186,14 +191,21 @@ def on_sim(monkeypatch, tmp_path_factory):
         yield
 
 
-def pytest_runtest_setup(item):
-    engine.ran.clear()
-    engine.answered.clear()
+def watch() -> None:
+    """For what hangs from now on. A thread ends and another begins, which takes long where all
+    cores are busy: thousands of short tests do not wait for that."""
+    watch.since = time.monotonic()
     faulthandler.dump_traceback_later(TIMEOUT)
 
 
-def pytest_runtest_teardown(item):
-    faulthandler.cancel_dump_traceback_later()
+watch.since = -TIMEOUT
+
+
+def pytest_runtest_setup(item):
+    engine.ran.clear()
+    engine.answered.clear()
+    if time.monotonic() - watch.since > TIMEOUT / 10:
+        watch()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -240,6 +252,7 @@ def pytest_terminal_summary(terminalreporter, config):
 
 
 def pytest_sessionfinish(session):
+    faulthandler.cancel_dump_traceback_later()
     path = os.environ.get("GPUOPS_TEST_RECORD")
     if path:
         rows = [[*key, outcome] for key, outcome in sorted(_outcome.items())]

@@ -95,10 +95,12 @@ def pairs(values) -> frozenset:
 
 
 def of_turn(cases, parts: int, everything: bool, op: str, device: str, kernel, *turn) -> list:
-    """All cases, but on sim one of `parts` of them unless `everything`: another one for each
-    kernel and turn, so that as many kernels, or turns, meet them all."""
+    """All cases, but unless `everything` one of `parts` of them on sim, and on the CPU one of a
+    fifth as many: another one for each kernel and turn, so that as many kernels, or turns, meet
+    them all."""
     cases = [*cases]
-    if everything or device != "sim":
+    parts = {"sim": parts, "cpu": -(-parts // 5)}.get(device, 1)
+    if everything or parts == 1:
         return cases
     number = [None, *(r["name"] for r in ladder(op, device))].index(kernel)
     return cases[(number + sum(turn)) % parts :: parts]

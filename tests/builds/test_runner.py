@@ -89,21 +89,34 @@ def test_later():
 def test_other(i):
     pass
 """
+SAMPLED_FILE = """
+import pytest
+pytestmark = pytest.mark.sampled(every=2)
+
+def test_one():
+    pass
+
+@pytest.mark.parametrize("i", range(4))
+def test_four(i):
+    pass
+"""
 
 
 @pytest.mark.sampled(later=True)
 def test_of_sampled_tests_a_few_meet_all_pairs(tmp_path):
     """A device's kernel with each other argument, and others with each other."""
     (tmp_path / "test_some.py").write_text(SAMPLED)
+    (tmp_path / "test_file.py").write_text(SAMPLED_FILE)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = sampled\n")
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
 
-    def ran(*words):
+    def ran(*words, file="test_some.py"):
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "conftest", *words, "test_some.py"],
+            [sys.executable, "-m", "pytest", "-q", "-p", "conftest", *words, file],
             cwd=tmp_path, env={**os.environ, "PYTHONPATH": path},
             capture_output=True, text=True, check=True,
         )  # fmt: skip
+        (tmp_path / "log").touch()
         log = (tmp_path / "log").read_text().splitlines()
         (tmp_path / "log").unlink()
         return log, done.stdout
@@ -124,6 +137,7 @@ def test_of_sampled_tests_a_few_meet_all_pairs(tmp_path):
     named = "{}-{}-{}-{}".format(*left_out)  # what is asked for runs
     assert ran("-k", f"test_calls and {named}")[0] == [left_out]
     assert "5 passed" in ran("-k", f"test_later or test_third or {named}")[1]
+    assert "3 passed, 2 deselected" in ran(file="test_file.py")[1]
 
 
 def test_each_commit_has_a_share_of_its_own_and_several_have_all():

@@ -151,6 +151,7 @@ def test_a_kernels_process_that_ends_is_a_sentence():
     assert "ended early (at: n = 41, seed 1), with exit status 0" in _ended(0, 8, report)
 
 
+@pytest.mark.sampled(every=2)
 @needs_sim
 @pytest.mark.parametrize(
     ("line", "words"),

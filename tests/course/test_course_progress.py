@@ -12,6 +12,8 @@ from gpuops.course import TASKS, check, class_csv, hint, progress, solution, sou
 from gpuops.course.__main__ import main as shell
 from gpuops.course.progress import HINTS
 
+pytestmark = pytest.mark.sampled(every=2)
+
 
 @pytest.fixture(autouse=True)
 def home(monkeypatch, tmp_path):

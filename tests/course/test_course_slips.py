@@ -15,6 +15,7 @@ from gpuops.course.checking import _cases
 from gpuops.course.extract import is_same, starter_of
 from gpuops.course.settings import settings_of, validate
 
+pytestmark = pytest.mark.sampled(every=2)
 SHIPPED = Path(gpuops.__file__).parent / "course" / "course.toml"
 
 
@@ -70,7 +71,7 @@ def test_an_exercise_by_its_number():
 # ---- points for nothing ----
 
 
-@pytest.mark.sampled(every=6)
+@pytest.mark.sampled(every=9)
 @pytest.mark.parametrize("name", sorted(TASKS))
 @needs_sim
 def test_an_untouched_starter_earns_nothing(name):
@@ -97,7 +98,7 @@ def test_blanks_and_empty_statements_make_no_other_kernel():
 ELSEWHERE = [("03", "04"), ("03", "14a"), ("05", "14b"), ("05", "05b"), ("11", "14d")]
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(("name", "other"), ELSEWHERE)
 @needs_sim
 def test_the_next_starter_is_no_solution(name, other):
@@ -209,7 +210,7 @@ SAID = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("name", SAID)
 @needs_sim
 def test_the_sentence_helps(name):

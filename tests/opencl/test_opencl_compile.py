@@ -11,6 +11,7 @@ from sim_kernels import HAS_SIM, ORDERS, needs_sim
 import gpuops
 from gpuops.devices import why_not
 
+pytestmark = pytest.mark.sampled(every=3)
 PLACES = [
     pytest.param("opencl", marks=needs_build),
     pytest.param("sim", marks=needs_sim),

@@ -12,7 +12,7 @@ from opencl_machine import needs_build, opencl, rows, said  # noqa: F401
 
 import gpuops
 
-pytestmark = [needs_build, pytest.mark.usefixtures("opencl")]
+pytestmark = [needs_build, pytest.mark.usefixtures("opencl"), pytest.mark.sampled(every=2)]
 
 STEPS = pytest.mark.parametrize(("device", "kernel"), rows("jacobi_step"))
 KINDS = pytest.mark.parametrize("dtype", steps.DTYPES)
@@ -55,6 +55,7 @@ def test_stencils(dtype, bc, varies):
             same_bits(got, want)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     ("grid", "bc", "dtype", "varies"),
     [((70,), "periodic", "f4", False), ((4, 41), "neumann", "f4", True),
@@ -69,6 +70,7 @@ def test_runs_of_a_stencil(grid, bc, dtype, varies):
     same_solution(*(gpuops.jacobi(A, f, maxiter=2, device=d) for d in ("opencl", "cpu")))
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(("n", "dtype"), [(2100, "f4"), (530, "f8"), (17, "f4")])
 def test_contiguous_columns(n, dtype):
     """Strips of rows, of which some are no whole vector; one leaf of terms, and two."""
@@ -136,6 +138,7 @@ def test_the_solver(device, kernel, dtype, form):
         same_solution(gpuops.jacobi(A, rhs, **how, device=device, kernel=kernel), want)
 
 
+@pytest.mark.sampled(every=2)
 @SOLVERS
 def test_norms_that_lose_no_squares(device, kernel):
     A, f = solver.dominant(2500, "f8")
@@ -153,7 +156,8 @@ def test_solver_ends_and_goes_on():
         check("opencl")
 
 
-def test_devices_that_lack_something():
+@pytest.mark.sampled
+def test_devices_that_lack_something(everything):
     """Memory of the host, float64, correctly rounded quotients of float32."""
     shown = """
 import test_opencl_jacobi as tests
@@ -168,8 +172,8 @@ for kernel in gpuops.kernels("rdf", "opencl")[2:]:
     got = gpuops.rdf(p, r_max=0.2, bins=9, box=(1, 1, 1), device="opencl", kernel=kernel.name)
     assert (got.counts == gpuops.rdf(p, r_max=0.2, bins=9, box=(1, 1, 1)).counts).all()
 """
-    assert said(shown, GPUOPS_FAULT="opencl.sharing:1:forever") == ""
-    assert said(shown, GPUOPS_FAULT="opencl.quotients:1:forever") == ""
+    for lacking in ("quotients", "sharing")[: 2 if everything else 1]:
+        assert said(shown, GPUOPS_FAULT=f"opencl.{lacking}:1:forever") == ""
     text = said("""
 name = gpuops.devices("opencl")[0].name
 A, f, p = np.eye(3, dtype="f4"), np.ones(3, "f4"), np.ones((3, 3))

@@ -25,7 +25,7 @@ from test_transpose import noise
 
 import gpuops
 
-pytestmark = [needs_build, pytest.mark.usefixtures("opencl")]
+pytestmark = [needs_build, pytest.mark.usefixtures("opencl"), pytest.mark.sampled(every=2)]
 
 ELEMENTWISE = [
     pytest.param(op, *row.values, id=f"{op}-{row.id}")
@@ -36,7 +36,7 @@ ELEMENTWISE = [
 SHAPES = [(), (1,), (33,), (1021,), (7, 13), (257, 3), (2, 1, 3, 1, 5), (2,) * 9, (0, 5)]
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=8)
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(("op", "device", "kernel"), ELEMENTWISE)
 def test_elementwise_bits(op, device, kernel, word):
@@ -57,6 +57,7 @@ def test_elementwise_layouts(op, device, kernel, layout):
     check_all(op, [odd, *cases, [plain[0], plain[1][:, :1], *plain[2:]]], device, kernel)
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("word", LIMITS)
 @pytest.mark.parametrize(("device", "kernel"), rows("fma"))
 def test_fma_rounds_once(device, kernel, word):
@@ -85,6 +86,7 @@ def test_where_an_output_is_an_input(op):
     same_bits(shifted[1:], want)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("axes", [40, 17])
 def test_many_axes_that_do_not_merge(axes):
     """(2, 2, ..) that do not merge: every second of a longer array in each axis."""
@@ -105,7 +107,7 @@ def test_more_axes_than_a_kernel_is_told_of():
                 getattr(gpuops, op)(*arrays, device="opencl", kernel=kernel)
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=11)
 @pytest.mark.parametrize("word", ["uint8", "int16", "float32", "float64", "complex128", "bool"])
 @pytest.mark.parametrize(("device", "kernel"), rows("transpose"))
 def test_transpose_bytes(device, kernel, word):

@@ -11,7 +11,7 @@ from test_matmul import BATCHES, DTYPES, check_all, exact
 
 import gpuops
 
-pytestmark = [needs_build, pytest.mark.usefixtures("opencl")]
+pytestmark = [needs_build, pytest.mark.usefixtures("opencl"), pytest.mark.sampled(every=2)]
 
 EVERY_ROW = pytest.mark.parametrize(("device", "kernel"), rows("matmul"))
 SHAPES = (
@@ -38,6 +38,7 @@ def test_shapes(device, kernel, dtype):
     check_all(cases, device, kernel)
 
 
+@pytest.mark.sampled(every=6)
 @EVERY_ROW
 def test_batches_and_vectors(device, kernel):
     cases = [(exact(a, np.dtype("f4")), exact(b, np.dtype("f4"), 1)) for a, b in BATCHES]
@@ -59,6 +60,7 @@ def test_every_kernel_is_a_loop(device, kernel, word):
     )  # fmt: skip
 
 
+@pytest.mark.sampled(every=3)
 @EVERY_ROW
 def test_nothing_leaks_in_from_outside(device, kernel):
     """Rows and columns beside the operands are infinite; so are some inside."""
@@ -94,7 +96,7 @@ def test_parts_of_a_thin_product():
     same_bits(got, np.broadcast_to((row @ b)[:, None], (2, 21_000)))
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("word", ["float32", "float16", "int8", "float64", "uint16", "bool"])
 def test_thin_products_in_every_layout(word):
     """The long operand along the outputs, along the terms and along neither: whole blocks,

@@ -13,7 +13,7 @@ from test_reduce import OPS, POSITIONS, WORDS, check, check_all
 import gpuops
 from gpuops._call import road
 
-pytestmark = [needs_build, pytest.mark.usefixtures("opencl")]
+pytestmark = [needs_build, pytest.mark.usefixtures("opencl"), pytest.mark.sampled(every=2)]
 
 KEEPS = [pytest.param("opencl", name, id=name) for name in ("tree", "chunked")]
 LECTURE = ("cascaded", "atomic")
@@ -62,6 +62,7 @@ def test_layouts(device, kernel, op):
     check_all(cases, device, kernel)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(("device", "kernel"), KEEPS)
 def test_outputs_of_few_elements(device, kernel):
     """Side by side, whichever way they lie; and of none at all."""
@@ -72,7 +73,7 @@ def test_outputs_of_few_elements(device, kernel):
     check_all(cases, device, kernel)
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("word", ["float32", "complex64", "float16", "int16", "bool"])
 def test_rows_that_are_turned_in_registers(word, everything):
     """Of 2 to 16 elements: whole vectors of outputs, and what is left of them."""
@@ -83,8 +84,8 @@ def test_rows_that_are_turned_in_registers(word, everything):
             assert check(op, a, 1, device="opencl", kernel="chunked"), (op, outputs, n)
 
 
-@pytest.mark.sampled(every=3)
-@pytest.mark.parametrize("word", ["float32", "complex64", "float16", "int16", "float64"])
+@pytest.mark.sampled(every=5)
+@pytest.mark.parametrize("word", ["int16", "complex64", "float16", "float32", "float64"])
 def test_narrow_arrays_of_whole_leaves(word):
     """Up to 16 outputs side by side without gaps: a leaf has their lanes beside each other."""
     for shape, axis in (((4500, 8), 0), ((2048, 16), 0), ((2, 70 * 2048 + 1, 3), 1)):
@@ -94,7 +95,7 @@ def test_narrow_arrays_of_whole_leaves(word):
         assert check("sum", a[:, :-1], axis, device="opencl", kernel="chunked"), shape
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("word", ["float32", "complex64", "float16", "int64", "bool"])
 @pytest.mark.parametrize("op", ["argmin", "argmax"])
 def test_positions_of_rows_and_columns(op, word):

@@ -186,7 +186,7 @@ def test_short_lines(op, last):
     same_bits(a, np.add(forms[0], forms[1]))
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(("op", "device", "kernel"), ELEMENTWISE)
 def test_many_elements(op, device, kernel, everything):
     """Enough for several threads and many blocks, and one more than a round number."""
@@ -359,6 +359,7 @@ def test_device_arrays(op, device, kernel):
     same_bits(got, OPS[op](*arrays, device="cpu"))
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("word", ["uint8", "int16", "float32", "float64", "complex128"])
 def test_orders_that_meet_in_tiles(word):
     """On the CPU: lines shorter and longer than a tile, axes of a few elements whose neighbours

@@ -123,6 +123,7 @@ def places():
     yield from ((device, None) for device in engine.backends())
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     "pair", ["fd", "ed", "ef", "ld", "id", "Hf", "FD", "fD", "bF", "?d", "Bl"]
 )

@@ -69,6 +69,7 @@ def test_bits(device, lengths, words):
         same_bits(host(step()), want)
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize(
     "kind",
     [

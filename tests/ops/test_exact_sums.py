@@ -143,6 +143,7 @@ def test_is_the_real_sum_rounded_once_often(name, device):
         check_random_call(name, device, seed)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("name", ["float16", "float32", "float64"])
 def test_devices_give_the_same_bytes_of_any_order(name):
     rng = np.random.default_rng(3)
@@ -174,6 +175,7 @@ def test_terms_far_apart_in_one_block(device):
             assert bits_of(run(gpuops.sum, y, device=device)) == expected(y.tolist(), name)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("middle", [-1060, -980, -3, 0, 940, 975, 1010])
 def test_terms_around_the_ends_of_a_window(middle, device):
@@ -189,6 +191,7 @@ def test_terms_around_the_ends_of_a_window(middle, device):
                 assert bits_of(value) == expected(row.tolist(), "float64", f is gpuops.mean)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("kind", ["any", "subnormal", "largest", "special"])
 @pytest.mark.parametrize("name", FORMATS)
 def test_long_sums_of_all_exponents(name, kind):

@@ -159,7 +159,7 @@ def test_where_columns_begin(dtype, how):
     as_naive(A, f, random((n + 1,), dtype, 3)[1:], **how)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=7)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [2048, 2049, 4300, 13000])
 @EVERY_ROW

@@ -19,6 +19,8 @@ from jacobi_reference import fma, reference
 import gpuops
 from gpuops import _core
 
+pytestmark = pytest.mark.sampled(every=2)
+
 sparse = pytest.importorskip("scipy.sparse")
 
 DTYPES = ("f4", "f8", "c8", "c16")

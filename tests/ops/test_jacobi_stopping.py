@@ -103,7 +103,7 @@ def reference(
     return np.where(ended >= 0, kept, x), np.array(rows_), ended
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=11)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("check_every", [1, 7])
@@ -127,7 +127,7 @@ def test_columns_end_by_themselves(device, kernel, check_every, k, dtype):
         assert len(result.steps) == len(residuals)
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("scale", [1e-320, 1e-250, 1e-160, 1.0, 1e160, 1e250, 1e307])
 @pytest.mark.parametrize("dtype", ["f8", "c16"])
 @SOLVERS
@@ -311,7 +311,7 @@ def test_what_only_multiplies_is_refused():
         gpuops.jacobi_step(operator, np.ones(16), np.ones(16))
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @SOLVERS
 def test_many_short_calls_are_one_long_one(device, kernel, monkeypatch):
     """The core's calls end anywhere; the history goes on as if they had not."""
@@ -345,7 +345,7 @@ def test_device_arrays_in_columns(device, kernel):
     same_bits(host(there[2]), x0)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=7)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
 @pytest.mark.parametrize("n", [1, 7, 16, 130, 2048])
 @SOLVERS
@@ -365,7 +365,7 @@ def test_one_right_hand_side_and_a_dense_matrix(device, kernel, n, dtype):
             assert (got.iterations, got.reason) == (want.iterations, want.reason)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
 @pytest.mark.parametrize("m", [1, 4, 46])
 @SOLVERS

@@ -72,7 +72,7 @@ def test_exact_sums(in_parts, word):
         reduced(in_parts, name, terms, exact=True, room=terms.nbytes // 2, **keywords)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_reductions(in_parts, name, word, everything):
@@ -99,7 +99,7 @@ MASKED = ("sum", "prod", "mean", "min", "max", "any", "all")
 MASKED_WORDS = ("int16", "float16", "float32", "complex128")
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=3)
 @pytest.mark.filterwarnings("ignore:mean of an empty slice")
 @pytest.mark.parametrize("word", MASKED_WORDS)
 @pytest.mark.parametrize("name", MASKED)

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 import gpuops
 from gpuops import _core
 
+pytestmark = pytest.mark.sampled(every=2)
+
 EVERY_ROW = pytest.mark.parametrize(("device", "kernel"), rows("matmul"))
 EVERY_DEVICE = pytest.mark.parametrize("device", engine.backends())
 DTYPES = (*(d.name for d in engine.DTYPES), "bfloat16")
@@ -92,7 +94,7 @@ SHAPES = (
 )  # fmt: skip
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=4)
 @EVERY_DTYPE
 @EVERY_ROW
 def test_shapes(device, kernel, dtype, everything):
@@ -114,7 +116,7 @@ BATCHES = (
 )  # fmt: skip
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("dtype", KINDS)
 @EVERY_ROW
 def test_batches_and_vectors(device, kernel, dtype, everything):
@@ -123,7 +125,7 @@ def test_batches_and_vectors(device, kernel, dtype, everything):
     check_all(((exact(a, d), exact(b, d, 1)) for a, b in shapes), device, kernel)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("dtype", KINDS)
 @EVERY_ROW
 def test_layouts(device, kernel, dtype, everything):
@@ -156,6 +158,7 @@ def test_strides_of_nothing(device):
     same_bits(gpuops.matmul(windows, windows.T, device=device), product(windows, windows.T))
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @EVERY_ROW
 def test_repeated_rows_and_columns(device, kernel, dtype, everything):
@@ -364,6 +367,7 @@ def test_nothing_leaks_in_from_outside(device, kernel):
     same_bits(got, product(inner_a, inner_b))
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("word", ["complex64", "complex128"])
 def test_thin_complex_products(word):
     """Numbers so small that every sum is exact; for `direct` and `vector`, and transposes."""

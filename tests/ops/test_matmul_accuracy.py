@@ -13,6 +13,8 @@ from test_matmul import EVERY_DEVICE, EVERY_ROW, exact, product, sequential
 
 import gpuops
 
+pytestmark = pytest.mark.sampled(every=2)
+
 EVERY_CONFORMING_ROW = pytest.mark.parametrize(
     ("device", "kernel"), rows("matmul", teaching=False)
 )
@@ -55,7 +57,7 @@ def check(kind: str, shapes, dtype: str, device: str, kernel: str | None) -> Non
             assert (excess <= 0).all(), f"{kind} {shape}: by {excess.max()}"
 
 
-@pytest.mark.sampled(every=7)
+@pytest.mark.sampled(every=13)
 @pytest.mark.parametrize("kind", KINDS + HOSTILE)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @EVERY_CONFORMING_ROW
@@ -82,7 +84,7 @@ def test_factors_of_11_bits_show(device):
     assert 100 < (errors(got, "normal", shape) / unit).max() < 2.0**14
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_long_sums_keep_the_bound(kind, everything):
     """K to 16384, on sim 4096 and a shape of each kind; else the kernels that are chosen, one
@@ -132,7 +134,7 @@ EDGES = (
 )  # fmt: skip
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @EVERY_ROW
 def test_whole_numbers_are_exact_and_nothing_else_is_written(device, kernel, dtype, everything):
@@ -176,6 +178,7 @@ class Columns:
         return whole.__cuda_array_interface__ | own
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "complex64"])
 @EVERY_ROW
 def test_the_rest_of_a_row_stays_as_it_is(device, kernel, dtype):
@@ -197,7 +200,7 @@ def test_the_rest_of_a_row_stays_as_it_is(device, kernel, dtype):
 # ---- a matrix times its own transpose ----
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @EVERY_ROW
 def test_a_matrix_times_its_transpose_is_symmetric(device, kernel, dtype, everything):

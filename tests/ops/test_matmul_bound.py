@@ -20,6 +20,8 @@ from test_matmul_accuracy import EVERY_CONFORMING_ROW
 
 import gpuops
 
+pytestmark = pytest.mark.sampled(every=2)
+
 EVERY_LOOP = pytest.mark.parametrize(
     ("device", "kernel"),
     [
@@ -30,6 +32,7 @@ EVERY_LOOP = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("kind", HOSTILE)
 @pytest.mark.parametrize("kernel", ["naive", "blocked", "simd", "threaded", "direct", "vector"])

@@ -25,7 +25,7 @@ def operands(count, m, k, n, word, across=False):
     return [np.ascontiguousarray(x.mT).mT if across else x for x in both]
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @EVERY_GPU
 @pytest.mark.parametrize("tile", TILES, ids=lambda t: "x".join(map(str, t[0])))
 def test_tiles(device, tile):

@@ -96,7 +96,7 @@ def test_the_reference_itself():
     same_bits(reference(points, edges), counts)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("box", ROWS)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("device", "kernel"), CALLS)
@@ -212,7 +212,7 @@ def test_edges_one_step_to_either_side_of_a_distance(device, kernel, dtype):
         same_bits(got.counts, reference(points, np.array(edges, float)))
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("device", "kernel"), CALLS)
 def test_uneven_and_many_bins(device, kernel, dtype):

@@ -29,7 +29,7 @@ def molecules(n, each, seed=0):
 # ---- every kernel and device ----
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("box", ROWS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("device", "kernel"), CALLS)

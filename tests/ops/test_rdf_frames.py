@@ -283,6 +283,7 @@ def periodic_only(box, axis):
     return box
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize(("box", "axis"), OPEN, ids=str)
 @pytest.mark.parametrize(("device", "kernel"), CALLS)
 def test_an_open_axis_is_never_shifted(device, kernel, box, axis):

@@ -125,7 +125,7 @@ BAD = [
     ((GOOD, 1, 0), {}, ValueError, "bins must be 1 or more, not 0"),
     ((GOOD, 1, 2.5), {}, TypeError, "bins is an integer, not 2.5"),
     ((GOOD, 1, 10**12), {}, OverflowError, "more than 2.31 counters"),
-    ((GOOD, 1, 2**20), {"types": range(4), "norm": "none", "points2": None}, None, None),
+    ((GOOD, 1, 2**17), {"types": range(4), "norm": "none", "points2": None}, None, None),
     ((GOOD, None, [0, 1, 1]), {}, ValueError, r"edges\[2\] = 1 follows 1"),
     ((GOOD, None, [-1, 1]), {}, ValueError, r"edges\[0\] is -1"),
     ((GOOD, None, [0, np.nan]), {}, ValueError, r"edges\[1\] is nan"),

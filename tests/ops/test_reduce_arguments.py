@@ -226,7 +226,7 @@ ZEROS = ((1,), (700,), (2048 * 3 + 5,), (3, 4), (2, 2100), (2100, 9), (300, 40),
 FLOATS = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("word", FLOATS)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_no_sum_is_negative_zero(device, kernel, word, everything):

@@ -39,7 +39,7 @@ def by_words(a, axis: int, device: str, kernel, words=WORDS) -> None:
         same_bits(got, want)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("dtype", ["bool", "i1", "u1", "i2", "u2", "f2", "bfloat16"])
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_every_value_of_one_and_two_bytes(device, kernel, dtype, everything):
@@ -68,6 +68,7 @@ def test_words_of_items_keep_signs(device, kernel, dtype):
     by_words(a, 0, device, kernel, ("sum", "mean", "max", "argmin"))
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("dtype", EDGES)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_edges_of_four_and_eight_bytes(device, kernel, dtype):
@@ -80,6 +81,7 @@ def test_edges_of_four_and_eight_bytes(device, kernel, dtype):
         by_words(np.full((3, 70), value), 1, device, kernel)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("dtype", ["i4", "u4"])
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_means_of_four_bytes_on_both_sides_of_2_21(device, kernel, dtype):

@@ -57,7 +57,7 @@ def test_every_length(device, kernel, word):
             assert_near(got, a, kernel)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_long(device, kernel, everything):
     words = engine.of_turn(("int32", "float32"), 2, everything, "reduce", device, kernel)

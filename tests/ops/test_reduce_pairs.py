@@ -24,7 +24,7 @@ def columns(device: str, count: int, dtype: str, *, odd: bool) -> np.ndarray:
     return np.resize(rng.integers(-2, 3, 4099).astype(dtype), (count, n))
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("count", "odd"), [(1, False), (2, False), (2, True), (3, True),

@@ -12,6 +12,8 @@ from test_reduce import POSITIONS, ROWS, WORDS, check_all, is_float, reference
 import gpuops
 from gpuops import _core
 
+pytestmark = pytest.mark.sampled(every=2)
+
 
 @pytest.fixture(params=_core.cpu_levels())
 def level(request):
@@ -20,7 +22,7 @@ def level(request):
     _core.set_cpu_level(None)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_few_columns_and_few_rows(device, kernel, word, everything):
@@ -60,7 +62,7 @@ def test_many_columns(device, kernel, word, everything):
         same_bits(np.asarray(got), np.asarray(gpuops.sum(a, axis=0, device="cpu")))
 
 
-@pytest.mark.sampled(every=4)
+@pytest.mark.sampled(every=8)
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_few_elements_with_gaps(device, kernel, word):
@@ -204,7 +206,7 @@ def test_positions_of_one_element(device, kernel):
               device, kernel)  # fmt: skip
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_positions_among_ties_and_nans(device, kernel, word):

@@ -61,6 +61,7 @@ def merged(states: list, rng):
     return states[0]
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("form", FORMS, ids=lambda f: "x".join(map(str, f[0])))
 @pytest.mark.parametrize("name", DTYPES)
 @pytest.mark.parametrize("op", engine.REDUCTIONS)

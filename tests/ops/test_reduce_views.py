@@ -57,14 +57,14 @@ VIEWS = (
 
 
 def run_some(cases, device, kernel, word, everything):
-    """On sim a tenth of the cases, each word another; skipped if all of them are refused."""
+    """Some of the cases, each word another; skipped if all of them are refused."""
     cases = of_turn(cases, 10, everything, "reduce", device, kernel, WORDS.index(word))
     taken = [check(*case, device, kernel, *more) for case, more in cases]
     if not any(taken):
         pytest.skip("this kernel does not take it")
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("word", WORDS)
 def test_views(device, kernel, word, everything):
     dtype = dtype_of(word)
@@ -78,7 +78,7 @@ def test_views(device, kernel, word, everything):
     run_some(cases, device, kernel, word, everything)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("word", WORDS)
 def test_masks(device, kernel, word, everything):
     """Of the array's own layout, of another, and of fewer axes."""
@@ -94,7 +94,7 @@ def test_masks(device, kernel, word, everything):
     run_some(cases, device, kernel, word, everything)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("word", WORDS)
 def test_rows_that_begin_anywhere(device, kernel, word, everything):
     """At every distance from a multiple of 16 bytes, whole leaves and parts, many rows and few,
@@ -136,7 +136,7 @@ LINES = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("word", WORDS)
 def test_lines_of_outputs(device, kernel, word, everything):
     """Of one element, two and a few; rows and columns of several matrices with gaps."""

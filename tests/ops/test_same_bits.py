@@ -237,7 +237,7 @@ def computed(op: str, operands, axes, way: Way) -> str:
 @pytest.mark.parametrize("op", ["add", "multiply_add", "fma", "transpose"])
 def test_elements(op, everything):
     tally = Tally(op)
-    for number in range(300 if everything else 11 * 12):
+    for number in range(300 if everything else 11 * 6):
         operands = operands_of(op, number)
         axes = None
         if op == "transpose":

@@ -27,6 +27,7 @@ def operator(grid, bc, dtype, varies):
     return gpuops.stencil(coefficients, grid, bc), random(n, dtype, 1), random(n, dtype, 2)
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("varies", [False, True])
 @pytest.mark.parametrize("bc", BOUNDARIES)
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -88,7 +89,7 @@ def test_steps_on_a_gpu(grid, dtype, bc, device):
         same_bits(gpuops.jacobi_step(A, F, X, device=device), want)
 
 
-@pytest.mark.sampled(every=4)
+@pytest.mark.sampled(every=8)
 @pytest.mark.parametrize("device", GPUS)
 @pytest.mark.parametrize("bc", BOUNDARIES)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

@@ -79,6 +79,7 @@ def test_add_of_short_lines(word):
     assert untouched(memory, out)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("kernel", ADDS)
 @pytest.mark.parametrize("word", ["uint8", "float16", "float32", "float64", "complex128"])
 def test_add_of_a_transposed_operand(kernel, word):
@@ -114,7 +115,7 @@ def test_fresh_memory(kernel):
 SHAPES = {1: (4099, 4111), 2: (2900, 2911), 4: (2049, 2063), 8: (1451, 1453), 16: (1031, 1033)}
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("kernel", TRANSPOSES)
 @pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8", "c16"])
 def test_transpose_at_every_offset(kernel, dtype):
@@ -151,7 +152,7 @@ print("all")
 """
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("kernel", TRANSPOSES[1:])
 def test_transpose_of_one_channel(kernel, everything):
     """Planes of images, whose neighbours are some items apart, at every place in a line: for
@@ -161,7 +162,7 @@ def test_transpose_of_one_channel(kernel, everything):
     assert (done.returncode, done.stdout) == (0, "all\n"), done.stderr
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8", "c16"])
 def test_transpose_of_every_kind(dtype):
     """Long and short sides, several axes to a side, lines, steps, backwards: all streamed."""

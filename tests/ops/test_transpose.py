@@ -63,38 +63,25 @@ def noise(shape, dtype, seed=0) -> np.ndarray:
 # ---- bytes ----
 
 
-@pytest.mark.parametrize("word", [*(d.name for d in engine.DTYPES), "bfloat16"])
+WORDS = [*(d.name for d in engine.DTYPES), "bfloat16"]
+LARGER = [((130, 72), None), ((256, 192), None), ((6, 5, 256), (1, 0, 2)), ((3, 64), None),
+          ((66, 67, 4), (1, 0, 2))]  # fmt: skip
+
+
+@pytest.mark.sampled(every=2)
+@pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(("device", "kernel"), CALLS)
-def test_dtypes(device, kernel, word):
+def test_dtypes(device, kernel, word, everything):
+    """One of the larger ones is what each kernel takes: every (kernel, dtype) has run."""
     dtype = engine.bfloat16() if word == "bfloat16" else np.dtype(word)
     shapes = [(), (3,), (64,), (5, 7), (65, 64), (64, 130), (4, 5, 6)]
-    cases = [*((noise(s, dtype), None) for s in shapes), (noise((6, 4, 16), dtype), (1, 0, 2))]
-    check_all(cases, device, kernel)
+    cases = [*((s, None) for s in shapes), ((6, 4, 16), (1, 0, 2))]
+    turn = WORDS.index(word)
+    cases += of_turn(LARGER, 2, everything, "transpose", device, kernel, turn)
+    check_all([(noise(s, dtype), axes) for s, axes in cases], device, kernel)
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("word", [*(d.name for d in engine.DTYPES), "bfloat16"])
-@pytest.mark.parametrize(
-    ("shape", "axes"),
-    [
-        ((130, 72), (1, 0)),
-        ((3, 64), (1, 0)),
-        ((256, 192), (1, 0)),
-        ((6, 5, 256), (1, 0, 2)),
-        ((66, 67, 4), (1, 0, 2)),
-    ],
-)
-@pytest.mark.parametrize(("device", "kernel"), CALLS)
-def test_every_dtype(device, kernel, shape, axes, word):
-    """One of these is what each kernel takes, so that every (kernel, dtype) has run."""
-    dtype = engine.bfloat16() if word == "bfloat16" else np.dtype(word)
-    a = noise(shape, dtype)
-    got = engine.attempt(gpuops.transpose, a, axes, device=device, kernel=kernel)
-    assert got.dtype == a.dtype
-    assert got.shape == a.transpose(axes).shape
-    assert got.tobytes() == np.ascontiguousarray(a.transpose(axes)).tobytes()
-
-
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("dtype", BY_SIZE)
 @pytest.mark.parametrize(("device", "kernel"), CALLS)
 def test_sides_around_the_tiles(device, kernel, dtype):
@@ -104,7 +91,7 @@ def test_sides_around_the_tiles(device, kernel, dtype):
     check_all([(noise(s, dtype), None) for s in shapes], device, kernel)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("dtype", BY_SIZE)
 @pytest.mark.parametrize(("device", "kernel"), CALLS)
 def test_runs_of_several_axes(device, kernel, dtype, everything):
@@ -121,6 +108,7 @@ def test_runs_of_several_axes(device, kernel, dtype, everything):
     check_all(cases, device, kernel)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "complex128"])
 @pytest.mark.parametrize(("device", "kernel"), CALLS)
 def test_every_permutation(device, kernel, dtype):
@@ -130,6 +118,7 @@ def test_every_permutation(device, kernel, dtype):
     check_all(cases, device, kernel)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("rank", range(10))
 @pytest.mark.parametrize(("device", "kernel"), CALLS)
 def test_ranks(device, kernel, rank):
@@ -149,6 +138,7 @@ def test_the_highest_rank():
         assert check(a, None, device, None)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("layout", engine.LAYOUTS)
 @pytest.mark.parametrize(("device", "kernel"), CALLS)
 def test_layouts(device, kernel, layout):
@@ -160,8 +150,9 @@ def test_layouts(device, kernel, layout):
     check_all(cases, device, kernel)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(("device", "kernel"), CALLS)
-def test_many_elements(device, kernel):
+def test_many_elements(device, kernel, everything):
     """Enough for several threads and for outputs that are written past the caches."""
     cases = [
         (noise((1500, 1601), "float32"), None),
@@ -173,6 +164,7 @@ def test_many_elements(device, kernel):
         (noise((100_000, 2, 3), "float32"), (0, 2, 1)),
         (noise((100, 64, 256), "float32"), (1, 0, 2)),
     ]
+    cases = of_turn(cases, 6, everything, "transpose", device, kernel)
     check_all(cases, device, kernel)
 
 

@@ -14,7 +14,10 @@ from gpuops._compile import cuda as _compile_cuda
 PLACES = ["sim"] * HAS_SIM
 PLACES += ["cuda"] * (gpuops.is_available("cuda") and _compile_cuda.has_compiler())
 
-pytestmark = pytest.mark.skipif(not PLACES, reason="needs sim and a compiler, or a GPU and one")
+pytestmark = [
+    pytest.mark.skipif(not PLACES, reason="needs sim and a compiler, or a GPU and one"),
+    pytest.mark.sampled(every=3),
+]
 
 
 @pytest.fixture(autouse=True)

@@ -16,6 +16,7 @@ from gpuops._compile import cuda as _compile_cuda
 from gpuops._compile import kernel_source as _kernel_source
 from gpuops._compile import nvrtc as _nvrtc
 
+pytestmark = pytest.mark.sampled(every=2)
 needs_nvrtc = pytest.mark.skipif(_nvrtc.find_nvrtc() is None, reason="NVRTC was not found")
 needs_nvcc = pytest.mark.skipif(_nvrtc.find_nvcc() is None, reason="nvcc was not found")
 INCLUDES = '#include "number.h"\n__global__ void k(int *a) { a[0] = N; }'

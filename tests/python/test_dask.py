@@ -36,7 +36,7 @@ both = pytest.mark.parametrize("scheduler", ["sync", "threads"], indirect=True)
 @both
 @pytest.mark.parametrize("name", DTYPES)
 @pytest.mark.parametrize("op", engine.REDUCTIONS)
-@pytest.mark.sampled
+@pytest.mark.sampled(every=11)
 def test_reductions_have_the_bits_of_the_whole(op, name, scheduler):
     check_reductions(op, name, 1)
 

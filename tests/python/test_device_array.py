@@ -221,6 +221,7 @@ t = Tensor([[1.0, 2.0], [3.0, 4.5]])
 """
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     ("call", "expected"),
     [

@@ -96,7 +96,7 @@ large = gpuops.to_device(np.empty(1 << 30, 'i1'), 'sim') if 'fill' in {call!r} e
 """
 
 
-@pytest.mark.sampled(every=4)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("name", LONG)
 def test_ctrl_c(name):
     device = "cuda" if "cuda" in name else "cpu"

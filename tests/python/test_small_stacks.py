@@ -111,7 +111,7 @@ def run_all(op):
     print("all", done)
 
 
-@pytest.mark.sampled(every=2)  # the smaller ones
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("kib", STACKS)
 @pytest.mark.parametrize("op", CALLS)
 def test_small_stack(op, kib):

@@ -15,6 +15,7 @@ from gpuops._show import source
 PLACES = engine.backends()
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("op", _core.ops())
 def test_every_kernel_has_its_source(op):
     """All of it: no definition is cut, and the launcher that the table names is there."""
@@ -49,6 +50,7 @@ def test_source_of_a_launcher_has_what_it_calls():
     assert "jacobi_step_short(gop_ctx" in gpuops.source("jacobi_step", "balanced", "cuda")
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("op", _core.ops())
 def test_source_has_the_kernel_of_the_name(op):
     """Whichever file of the folder it is in, and whichever other kernels its launch has."""
@@ -79,8 +81,8 @@ def seen_by_the_compiler(files: list) -> dict[str, set[str]]:
     return found
 
 
-@pytest.mark.sampled(every=3)
-@pytest.mark.parametrize("stem", sorted({*_core.ops().values()}))
+@pytest.mark.sampled(every=6)
+@pytest.mark.parametrize("stem", sorted({*_core.ops().values()}, reverse=True))
 def test_source_shows_what_the_compiler_sees(stem):
     """A function of a header that the kernel does not include is another one of that name."""
     if "sim" not in PLACES:

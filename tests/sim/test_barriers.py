@@ -7,7 +7,7 @@ from sim_kernels import ORDERS, caught, needs_sim
 import gpuops
 from gpuops._compile.barriers import marked
 
-pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim")]
+pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim"), pytest.mark.sampled(every=2)]
 
 FUNCTIONS = """
 #define ALL __syncthreads()

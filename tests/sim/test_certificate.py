@@ -107,6 +107,7 @@ MEASURED = [  # bytes, the words that the lanes want, wavefronts and ideal of a 
 ]
 
 
+@pytest.mark.sampled(every=3)
 @needs_sim
 @pytest.mark.parametrize(("size", "words", "load", "store"), MEASURED)
 def test_banks_are_counted_as_on_a_gpu(size, words, load, store):

@@ -14,7 +14,7 @@ from sim_kernels import ADD, needs_sim
 
 import gpuops
 
-pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim")]
+pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim"), pytest.mark.sampled(every=2)]
 
 KERNEL = "__global__ void k(float *a, int n)\n{\n%s\n}\n"
 SIZE = "the size of a `__shared__` array is a constant.*extern"
@@ -60,7 +60,7 @@ def said_of(source):
     return said.partition("\n")[2]
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("text", IN_KERNEL)
 def test_one_sentence_with_the_line_of_the_kernel(text):
     includes = INCLUDES if "std::" in text or "raise" in text else "\n" * 6

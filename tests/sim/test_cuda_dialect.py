@@ -10,7 +10,7 @@ from sim_kernels import floats, needs_sim
 
 import gpuops
 
-pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim")]
+pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim"), pytest.mark.sampled(every=2)]
 
 
 def all_mapped(expressions, *arrays, before=""):
@@ -246,6 +246,7 @@ def test_one_sentence_of_what_cannot_be_run(source, words):
     assert not re.search(r"gop_|GOP_|/tmp", str(failure.value))
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("name", ["a", "i", "place", "kernel", "grid", "T"])
 def test_a_kernel_may_have_any_name(name):
     a = np.zeros(1, "i4")

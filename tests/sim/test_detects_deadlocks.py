@@ -8,7 +8,7 @@ from sim_kernels import ORDERS, caught, line_of, needs_sim
 
 import gpuops
 
-pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim")]
+pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim"), pytest.mark.sampled(every=2)]
 
 
 # ---- barriers ----
@@ -185,6 +185,7 @@ __global__ void chain(unsigned *turn, int *out)
     assert (out == np.arange(1, 41)).all()
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(("turns", "seed"), ORDERS)
 def test_a_lock_that_threads_wait_for(turns, seed):
     k = gpuops.compile("""

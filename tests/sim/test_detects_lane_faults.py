@@ -12,7 +12,7 @@ from sim_kernels import caught, needs_sim
 
 import gpuops
 
-pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim")]
+pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim"), pytest.mark.sampled(every=2)]
 
 KERNEL = "__global__ void k(int *a, int n)\n{\n    int i = threadIdx.x;\n    %s\n}\n"
 # The source, the launch, where the mistake is, and what is said of it.
@@ -136,7 +136,7 @@ def run(script, **environment):
     )
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_an_exception(name):
     source, launch, who, words = FAULTS[name]

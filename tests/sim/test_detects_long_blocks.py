@@ -11,7 +11,7 @@ from sim_kernels import needs_sim
 import gpuops
 from gpuops._compile import watch
 
-pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim")]
+pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim"), pytest.mark.sampled(every=2)]
 
 FLAG = """
 __global__ void k(int *flag, int block)
@@ -65,6 +65,7 @@ def test_a_loop_without_an_end_that_stores(impatient):
     assert "if a loop there has no end, look at its condition" in said
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     "loop",
     [

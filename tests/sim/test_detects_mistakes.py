@@ -8,7 +8,7 @@ from sim_kernels import ADD, SUM, floats, line_of, needs_sim, run_sum
 
 import gpuops
 
-pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim")]
+pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim"), pytest.mark.sampled(every=2)]
 
 
 # ---- planted mistakes ----
@@ -114,6 +114,7 @@ __global__ void turn(int *a)
 """
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(("turns", "place"), [("forward", "t + 1"), ("reversed", "t + 63")])
 @pytest.mark.parametrize(("barrier", "words"), [
     ("__syncthreads();", "put __syncthreads() between, as the one that all have passed stands"),
@@ -143,6 +144,7 @@ def test_a_race_of_two_threads_at_one_line():
     assert "give each thread an element of its own" in said
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(("body", "element"), [
     ("__shared__ int s[4][33]; s[0][0] = 1; a[0] = s[0][N - t]", "s[0][32]"),
     ("__shared__ int s[4][N + 1]; s[0][0] = 1; a[0] = s[3][t + 7]", "s[3][7]"),

@@ -214,7 +214,7 @@ MUTANTS = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(every=6)
+@pytest.mark.sampled(every=9)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_planted_mistake_is_named(name, tmp_path):
     file, op, row, old, new, words = MUTANTS[name]
@@ -225,7 +225,7 @@ def test_a_planted_mistake_is_named(name, tmp_path):
         assert re.search(rf"\b({file}|{op}/\w+\.h):\d+ ", said)
 
 
-@pytest.mark.sampled(every=4)
+@pytest.mark.sampled(every=8)
 @pytest.mark.parametrize(
     "which", [MATMUL, TILED, SEQUENTIAL, UNROLLED, TICKET, ATOMIC, SHARED, NAIVE]
 )

@@ -6,7 +6,7 @@ from sim_kernels import ORDERS, caught, needs_sim
 
 import gpuops
 
-pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim")]
+pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim"), pytest.mark.sampled(every=2)]
 
 
 def kernel(body, parameters="int *a"):
@@ -294,6 +294,7 @@ __global__ void k(int *a, const int *b)
 """
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(("turns", "seed"), ORDERS)
 @pytest.mark.parametrize("qualifier", ["", "volatile"])
 def test_the_loop_around_a_compare_and_swap(turns, seed, qualifier):
@@ -304,6 +305,7 @@ def test_the_loop_around_a_compare_and_swap(turns, seed, qualifier):
     assert a.tolist() == [4 * b.sum(), *[b.sum()] * 4]
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(("turns", "seed"), ORDERS)
 def test_a_load_beside_atomics_that_is_not_compared(turns, seed):
     source = kernel(

@@ -12,7 +12,7 @@ from sim_kernels import line_of, needs_sim
 import gpuops
 from gpuops._show.where import sources
 
-pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim")]
+pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim"), pytest.mark.sampled(every=2)]
 
 TURNED = """
 {} float s[8];
@@ -90,6 +90,7 @@ def test_mistakes_in_shared_memory_of_the_file_are_found():
 KERNEL = "__global__ void k(float *a) { a[0] = 1; }\n"
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     ("source", "words"),
     [

@@ -6,7 +6,7 @@ from sim_kernels import caught, floats, needs_sim
 
 import gpuops
 
-pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim")]
+pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim"), pytest.mark.sampled(every=2)]
 
 READ = """
 __global__ void read(const float *a, float *out)
@@ -23,6 +23,7 @@ def counted(where, device="sim", size=2048):
     return gpuops.profile(lambda: kernel[1, 64](a, out), device=device).kernels[0]
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     ("where", "excess"),
     # Of two warps: 4 sectors are enough for 32 words, 2 for 16, 1 for a single one.
@@ -65,6 +66,7 @@ def words_of(ax):
     return [t.get_text() for t in ax.texts] + [ax.get_title(loc="left")]
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("device", ["sim", "sim:cc10", "sim:cc13", "sim:cc20"])
 def test_a_request_is_drawn(device):
     pytest.importorskip("matplotlib")

@@ -6,7 +6,7 @@ from sim_kernels import needs_sim
 
 import gpuops
 
-pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim")]
+pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim"), pytest.mark.sampled(every=2)]
 
 # ---- arrays that share memory ----
 
@@ -94,6 +94,7 @@ __global__ void k(double *a, float x, unsigned n, bool b, signed char c)
 RIGHT = {"x": 1.5, "n": 2, "b": True, "c": -3}
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     ("word", "value", "kind", "said"),
     [

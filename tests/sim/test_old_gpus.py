@@ -14,7 +14,7 @@ import gpuops
 from gpuops import _core
 from gpuops.devices import SIM_RULES
 
-pytestmark = needs_sim
+pytestmark = [needs_sim, pytest.mark.sampled(every=2)]
 module = importlib.import_module("gpuops.devices")  # its name in the package is a function
 OLD = ("sim:cc10", "sim:cc13", "sim:cc20")
 

@@ -11,7 +11,7 @@ from sim_kernels import ORDERS, caught, needs_sim
 
 import gpuops
 
-pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim")]
+pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim"), pytest.mark.sampled(every=2)]
 
 
 # ---- orders ----
@@ -152,7 +152,7 @@ ASSEMBLY = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize(("turns", "seed"), ORDERS[2:])
 @pytest.mark.parametrize("op", ["add", "transpose", "reduce", "matmul", "jacobi_step", "rdf"])
 def test_every_kernel_is_right_in_any_order(op, turns, seed):

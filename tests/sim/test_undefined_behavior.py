@@ -6,7 +6,7 @@ from sim_kernels import caught, needs_sim
 
 import gpuops
 
-pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim")]
+pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim"), pytest.mark.sampled(every=2)]
 
 NAN = float("nan")
 CODES = {"f4": "float", "f8": "double", "i1": "signed char", "i4": "int", "i8": "long long"}

@@ -10,7 +10,7 @@ from sim_kernels import needs_sim
 
 import gpuops
 
-pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim")]
+pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim"), pytest.mark.sampled(every=2)]
 
 SPELLINGS = [
     "__global__ void __launch_bounds__(32 * (4 + 4)) k(int *a) { *a = 7; }",
@@ -40,7 +40,7 @@ SPELLINGS = [
 ]
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("source", SPELLINGS)
 def test_ways_to_write_a_kernel(source):
     a = np.zeros(1, "i4")

@@ -91,10 +91,11 @@ static cl_program from_cache(const gop_cl_device *d, const char *key, const char
     return program;
 }
 
+/* Only what can be kept is asked for: PoCL compiles all kernels of a program for its bytes. */
 static void into_cache(cl_program program, const char *key)
 {
     size_t bytes = 0;
-    if (!key ||
+    if (!key || !gop_cl_cache_is_there() ||
         gop_cl.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL))
         return;
     unsigned char *binary = bytes ? gop_services->alloc(bytes) : NULL;

@@ -170,6 +170,7 @@ const char *gop_cl_describe_module(void *module);
 
 /* ---- cache ---- */
 
+int gop_cl_cache_is_there(void);
 /* The bytes kept for a key, to be freed; NULL where there are none. */
 unsigned char *gop_cl_cache_read(const char *key, size_t *bytes);
 void gop_cl_cache_write(const char *key, const unsigned char *binary, size_t bytes);
