@@ -90,9 +90,9 @@ def jacobi_step(
     -------
     array
         With the shape of `x`, of the library that the inputs are of. The dtype is the common
-        one of A, f and x: float32, float64, complex64 or complex128. Integers and booleans become
-        float64, float16 and bfloat16 become float32. `alpha` and `omega` take that dtype,
-        except that a complex one makes the result complex.
+        one of A, f and x: float32, float64, complex64 or complex128. Integers and booleans
+        become float64, float16 and bfloat16 become float32. `alpha` and `omega` take that
+        dtype, except that a complex one makes the result complex.
 
     Raises
     ------

@@ -84,7 +84,7 @@ class Timing:
 
     @property
     def gbps(self) -> float | None:
-        """The fewest bytes that the operation must move over the kernel's time, in 10^9 a second.
+        """The fewest bytes that the operation must move, over the kernel's time: 10^9 a second.
 
         None on sim, whose time says nothing about a GPU's.
         """

@@ -184,7 +184,7 @@ def also(name: str) -> list[str]:
 
 
 def symptoms(text: str) -> list[tuple[str, str, str]]:
-    """(what is seen, page, title) of the tables of troubleshooting.md that stand above the list."""
+    """(what is seen, page, title) of the tables of troubleshooting.md."""
     found = []
     for part in text.split("\n## ")[1:]:
         title, _, rest = part.partition("\n")
