@@ -275,6 +275,40 @@ def _product(shape, rng) -> Case:
     )
 
 
+def _wrong_products(case: Case) -> Iterator[tuple[Any, str]]:
+    a, b = (x.astype("f8") for x in case.args[:2])
+    n = case.sizes["n"]
+    k = np.arange(n)
+    yield b @ a, "That is b a: rows are a's, columns are b's."
+    yield (a @ b).T, "That is c with its axes exchanged: x counts columns, y rows."
+    for made, name in ((a.T @ b, "a"), (a @ b.T, "b")):
+        yield (
+            made,
+            f"{name} is turned: s[y][j] runs along a row of a, t[j][x] down a column of b.",
+        )
+    part = "That is one tile of each row and column: the sum is set to 0 once, before the loop."
+    few = "The last products of each row are missing: the loop over tiles goes on while k < n."
+    for kept, why in (
+        (k < n // 16 * 16, few),
+        (k < 16, few),
+        (k >= (n - 1) // 16 * 16, part),
+        (k % 16 < 15, "Each tile lacks its last product: j goes from 0 to 15."),
+        (k % 16 > 0, "Each tile lacks its first product: j goes from 0 to 15."),
+    ):
+        yield (a * kept) @ b, why
+    rows = np.zeros((up(n, 16) * 16, n))
+    rows[:n] = b
+    yield (
+        a[:, :16] @ rows.reshape(-1, 16, n).sum(axis=0)[: min(n, 16)],
+        "a's tile stays where it is: in each turn it begins at column k, a[row * n + k + x].",
+    )
+    rows[:n] = a.T
+    yield (
+        rows.reshape(-1, 16, n).sum(axis=0)[: min(n, 16)].T @ b[:16],
+        "b's tile stays where it is: in each turn it begins at row k, b[(k + y) * n + column].",
+    )
+
+
 MATMUL = Task(
     "09",
     "matrix product",
@@ -295,7 +329,14 @@ MATMUL = Task(
     hints=(
         (
             lambda case, got: np.isnan(got[2]).any(),
-            "What is no number comes in behind the edges: put 0 into the tiles there.",
+            "What is no number comes in behind the edges: put 0 into the tiles there, and "
+            "return from no thread before the last barrier: each loads what others need.",
+        ),
+        told(2, _wrong_products),
+        (
+            lambda case, got: True,
+            "Element (row, column) is the sum of a[row * n + k] * b[k * n + column] over all k "
+            "below n. Which of these products does a turn of your loop add?",
         ),
     ),
 )

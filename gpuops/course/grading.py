@@ -75,7 +75,8 @@ def _difference(case: Case, k: int, got: np.ndarray, names: list[str]) -> str:
     still = is_unwritten(got)
     how = f"are further off than {case.allowed}" if k in case.within else "differ"
     count = f"; {int(wrong.sum())} of {wrong.size} elements {how}" if wrong.size > 1 else ""
-    right = f"{expected[first]!s}{_origin(case, expected[first], names)}"
+    wanted = expected[first].astype(got.dtype)
+    right = f"{wanted!s}{_origin(case, expected[first], names)}"
     if still[first]:
         return f"{name}[{at}] is never written, expected {right}{count}"
     value = f"{got[first]!s}{_origin(case, got[first], names)}"

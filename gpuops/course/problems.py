@@ -245,6 +245,11 @@ HISTOGRAM = Task(
             OWN_ARRAY,
         ),
         (
+            lambda case, got: got[1].sum() > case.expected[1].sum(),
+            "Pairs are counted more than once, or added to h more than once: which pairs does "
+            "each thread meet, and how many threads add each bin?",
+        ),
+        (
             lambda case, got: got[1].sum() < case.expected[1].sum(),
             "Pairs are missing: does every bin of the block's histogram begin at 0 and come to "
             "h, also in a block whose threads without a point have returned? And do all "

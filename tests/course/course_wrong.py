@@ -201,12 +201,14 @@ WRONG = {
          "adding all products one after the other gives these bits"),
         ("a run of elements a thread",
          [("for (int i = t; i < n; i += 256)",
-           "int run = (n + 255) / 256;\n    for (int i = t * run; i < n && i < (t + 1) * run; i++)")],
+           "int run = (n + 255) / 256, end = (t + 1) * run;\n"
+           "    for (int i = t * run; i < n && i < end; i++)")],
          "adding a run of neighbouring elements in each thread gives these bits"),
         ("warps first",
          [("    for (int d = 128; d > 0; d /= 2) {\n        if (t < d) s[t] += s[t + d];\n"
            "        __syncthreads();\n    }\n",
-           "    for (int d = 16; d > 0; d /= 2) mine += __shfl_down_sync(0xffffffff, mine, d);\n"
+           "    for (int d = 16; d > 0; d /= 2)\n"
+           "        mine += __shfl_down_sync(0xffffffff, mine, d);\n"
            "    if (t % 32 == 0) s[t] = mine;\n    __syncthreads();\n"
            "    for (int k = 32; t == 0 && k < 256; k += 32) s[0] += s[k];\n")],
          "adding the 32 sums of each warp first gives these bits"),
@@ -259,6 +261,20 @@ WRONG = {
          "wavefronts of shared memory beyond the fewest are"),
         ("b's rows of the block", [("b[(k + y) * n + column]", "b[(k + x) * n + column]")],
          "further off than rounding explains|past the end"),
+        ("no tile at the end", [("k < n; k += 16", "k < n / 16 * 16; k += 16")],
+         "The last products of each row are missing"),
+        ("the sum anew in each tile",
+         [("        for (int j = 0", "        sum = 0;\n        for (int j = 0")],
+         "the sum is set to 0 once, before the loop"),
+        ("15 of 16", [("j < 16", "j < 15")], "Each tile lacks its last product"),
+        ("a's first tile", [("a[row * n + k + x]", "a[row * n + x]")],
+         "a's tile stays where it is"),
+        ("b's first tile", [("b[(k + y) * n + column]", "b[y * n + column]")],
+         "b's tile stays where it is"),
+        ("b turned", [("t[j][x]", "t[x][j]")], "b is turned"),
+        ("c turned", [("c[row * n + column]", "c[column * n + row]")], "axes exchanged"),
+        ("a and b exchanged", [("s[y][j] * t[j][x]", "t[y][j] * s[j][x]")],
+         "That is b a|products does a turn of your loop add"),
     ],
     "10": [
         ("a thread a row", [
@@ -316,11 +332,19 @@ WRONG = {
          "additions to global memory are"),
     ],
     "12": [
-        ("no way back", [("(up + down)", "up")], "The result has to come back too"),
+        ("no way back", [("(up + down)", "up")], "Both ways count"),
         ("arrays that are there", [("(up + down)", "0")], "arrays that are on the GPU already"),
         ("never is negative", [("gain > 0 ? wait / gain : 0", "wait / gain")], "store 0 there"),
         ("no time on the GPU", [("cpu - gpu - ", "cpu - ")], "Both are straight lines"),
         ("bits for bytes", [("(up + down)", "8 * (up + down)")], "Both are straight lines"),
+        ("no way there", [("(up + down)", "down")], "Both ways count"),
+        ("times the rate", [("(up + down) / bus", "(up + down) * bus")],
+         "bytes over that rate are nanoseconds"),
+        ("the gain over the wait", [("wait / gain", "gain / wait")],
+         "n is the wait over the gain"),
+        ("the loss", [("cpu - gpu - (up + down) / bus", "gpu - cpu + (up + down) / bus")],
+         "0 stands where the GPU wins"),
+        ("both ways at once", [("(up + down)", "fmaxf(up, down)")], "Both ways count, one after the other"),
     ],
     "13": [
         ("no barrier", [("    barrier(CLK_LOCAL_MEM_FENCE);\n", "")], "put barrier"),
@@ -348,11 +372,19 @@ WRONG = {
     "14c": [
         ("no bounds check", [("    if (i >= n) return;\n", "")], "past the end of"),
         ("the sign", [("x0[i] + alpha", "x0[i] - alpha")], "The correction has the wrong sign"),
+        ("A turned", [("a[n * i + k]", "a[n * k + i]")], "A is turned"),
+        ("without f", [("(sum - f[i])", "sum")], "f is missing"),
+        ("without alpha", [("alpha * (sum", "(sum")], "alpha is missing"),
+        ("from the second entry", [("int k = 0", "int k = 1")], "The first entry of each row"),
+        ("to the last but one", [("k < n;", "k < n - 1;")], "The last entry of each row"),
+        ("a double", [("float sum", "double sum")], "Near, but rounded otherwise"),
+        ("every second entry", [("k++", "k += 2")], "over all k below n"),
         ("threadId", [("threadIdx.x", "threadId.x")], "'threadId' was not declared"),
     ],
     "14d": [
         ("pairs dropped", [("d <= n / 2", "d < n / 2")], "Pairs are missing"),
-        ("pairs at n / 2 twice", [("if (2 * d == n && i >= d) break;", "")], r"h\[\d+\] is"),
+        ("pairs at n / 2 twice", [("if (2 * d == n && i >= d) break;", "")],
+         "Pairs are counted more than once"),
         ("h without an atomic", [("atomicAdd(&h[threadIdx.x], mine[threadIdx.x])",
                                   "h[threadIdx.x] += mine[threadIdx.x]")], "race"),
     ],
