@@ -319,8 +319,8 @@ TRANSPOSE = Task(
         *_TILES[:-1],
         (
             _is_mixed,
-            "Each element comes from the right tile, but from a wrong place in it: {}. Store to "
-            "row y + j and column x of the tile, and load from row x and column y + j.",
+            "Each element comes from the right tile, but from a wrong place in it: {}. Store "
+            "to row y + j and column x of the tile, and load from row x and column y + j.",
         ),
         _TILES[-1],
     ),
