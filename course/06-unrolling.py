@@ -51,9 +51,9 @@ axes[1].set(xlabel="threads of a block, 16 registers each", ylim=(0, 1.05))
 axes[0].legend(title="compute capability")
 plt.show()
 # %% [markdown]
-# Full occupancy is a means, not an end. Loads are to be under way, whoever asks for them: few threads with many
-# loads each do as well as many with one. A GPU with 1 to 8 blocks of 256 threads on each multiprocessor, which
-# load 1, 4 or 16 numbers at a time:
+# Full occupancy is a means, not an end. What counts is that many loads are under way, whoever asks for them: few
+# threads with many loads each do as well as many threads with one load each. The figure shows a GPU with 1 to 8 blocks
+# of 256 threads on each multiprocessor, whose threads load 1, 4 or 16 numbers at a time:
 # %%
 record = recorded("occupancy")
 fig, ax = plt.subplots(figsize=(8, 3.2), layout="tight")
@@ -76,8 +76,8 @@ a = np.ones(1 << 16, "i4")
 gpuops.sweep("sum", a, kernel="multipass", device="sim")
 # %% [markdown]
 # The loads of global memory, which are nearly all of the traffic, do not change: each number is loaded once
-# whatever UF is. A larger UF needs fewer blocks, so what each of them does besides becomes less. What that and
-# the loads under way are worth is time, which only a GPU can tell:
+# whatever UF is. A larger UF needs fewer blocks, so there is less of the work that each block does besides. What that
+# and the loads under way gain is time, which only a GPU can tell:
 # %%
 record = recorded("unroll factor")
 fig, ax = plt.subplots(figsize=(8, 3), layout="tight")
@@ -104,8 +104,8 @@ for n in 48, 343, 1000:
     result, left = slides(n)
     print(f"{n} ones: {result}, with {left} numbers still to be added")
 # %% [markdown]
-# Right for powers of 7 alone. With 48 numbers a pass leaves 6, fewer than UF: the next one has to take them
-# too.
+# The loop is right only for powers of 7. With 48 numbers a pass leaves 6, which is fewer than UF: one more pass has to
+# add them, too.
 #
 # ## Exercise
 #
@@ -158,5 +158,5 @@ score = check("06", KERNEL)
 # %% [markdown]
 # ## To think about
 #
-# * With how many registers does a thread that has 16 loads under way begin?
+# * How many registers does a thread need at least that has 16 loads under way?
 # * Today's libraries hide latency with few warps and many loads each. When is low occupancy no loss?

@@ -49,8 +49,8 @@ results = {way: computed(way) for way in WAYS}
 plain = results["two roundings"]
 compare(guess, {way: round(100 * np.mean(results[way] != plain)) for way in guess})
 # %% [markdown]
-# How far each is off, in units in the last place (ulp) of the exact result, with the sign of a b: to the left are
-# results that have too little of the product, beyond 2 a few more:
+# The figure shows how far each result is off, in units in the last place (ulp) of the exact one. To the left of 0 are
+# results that have too little of the product a b. A few more lie beyond 2:
 # %%
 exact = a.astype("f8") * b.astype("f8") + c.astype("f8")
 fig, ax = plt.subplots(figsize=(9, 3.4), layout="tight")
@@ -62,8 +62,8 @@ ax.set(xlabel="error in ulp, negative: too little of a b", ylabel="how many of 4
 ax.legend(loc="upper right", fontsize=8)
 plt.show()
 # %% [markdown]
-# Fused is never off by more than half an ulp. Two roundings are off by more where a b and c cancel. Cut off
-# is so more often, and to one side: a b is always too small in magnitude.
+# The fused result is never off by more than half an ulp. Two roundings are off by more where a b and c cancel. If the
+# product is cut off, large errors are more frequent, and they go to one side: a b is always too small in magnitude.
 #
 # ## The order of additions
 #

@@ -17,8 +17,8 @@ from gpuops.course import check, recorded
 # %% [markdown]
 # ## What they cost
 #
-# Time is a GPU's to tell. One thread after the other repeats an operation that needs the one before; shown is
-# its time over an addition's. x and c are floats, k and j integers. **Predict** the order, then run.
+# Only a GPU can tell what they cost. A thread repeats an operation, each time with the result of the time before. The
+# figure shows its time over that of an addition. x and c are floats, k and j integers. **Predict** the order, then run.
 # %%
 record = recorded("instructions")
 fig, ax = plt.subplots(figsize=(8, 3), layout="tight")
@@ -71,9 +71,9 @@ for name, pragma in {"a loop": "", "unrolled": "#pragma unroll"}.items():
 # %% [markdown]
 # ## Exercise
 #
-# Each element gets the sum of the 16 elements that begin d behind it, around the end: `a[(i + d + k) % n]` for k
-# from 0 to 15, as in the lecture's histogram of pairs, with 0 <= d < n and n >= 16. Remove the remainder: the
-# same bits, no `%`, no `/`.
+# Element i gets the sum of 16 elements. The first lies d behind it, and after the last element of the array comes the
+# first again: `a[(i + d + k) % n]` for k from 0 to 15, as in the lecture's histogram of pairs, with 0 <= d < n and
+# n >= 16. Remove the remainder: the same bits, no `%`, no `/`.
 # %%
 #- exercise
 KERNEL = r"""

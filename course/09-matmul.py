@@ -56,8 +56,8 @@ for ax, line in zip(axes, (7, 8)):
     kernel.draw(line, ax=ax)
 plt.show()
 # %% [markdown]
-# Few sectors each; but there are two loads for each multiplication, and all of them ask global memory. The same
-# by older rules, bytes moved for each multiplication and sum:
+# Each load takes few sectors. But there are two loads for each multiplication, and all of them go to global memory. By
+# the rules of four GPUs, so many bytes are moved for each flop, a multiplication or a sum:
 # %%
 flops = 2 * n**3
 for cc, device in RULES.items():
@@ -107,9 +107,9 @@ plt.show()
 # %% [markdown]
 # ## Exercise
 #
-# `c = a b` of n x n matrices for any n, with blocks of 16 x 16 threads, as many as cover c. The sectors that
-# loads take may be no more than a kernel with tiles of 16 x 16 needs, and the error no more than n products and
-# sums explain, rounded once each. Tiles hang over the edges: what lies outside counts as 0.
+# Compute `c = a b` of n x n matrices for any n. Blocks have 16 x 16 threads, and there are as many as cover c. Loads may
+# take no more sectors than a kernel with tiles of 16 x 16 needs. The error may be as large as n products and sums
+# explain, each rounded once. Tiles hang over the edges: what lies outside counts as 0.
 # %%
 #- exercise
 KERNEL = r"""
@@ -147,5 +147,5 @@ score = check("09", KERNEL)
 # ## To think about
 #
 # * Why two barriers in the loop? What goes wrong without the second one?
-# * Your kernel asks shared memory twice for each multiplication still. How many outputs must a thread keep for
-#   the arithmetic to be what it waits for?
+# * Your kernel still asks shared memory twice for each multiplication. How many outputs must a thread keep so that it
+#   waits for the arithmetic, and not for shared memory?

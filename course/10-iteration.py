@@ -4,8 +4,8 @@
 # **Goal.** After this notebook you can tell for which step a simple iteration converges, and give a sparse
 # matrix's rows to warps.
 #
-# One of the lectures solves A x = f by x' = x + alpha (A x - f), again and again. If it converges at all it
-# does so to the solution, and "alpha small enough" is said to be sufficient. It is, for one sign of alpha.
+# One of the lectures solves A x = f by x' = x + alpha (A x - f), again and again. If that converges at all, it
+# converges to the solution. The lecture says that it does if alpha is small enough. That is true for one sign of alpha.
 # %%
 import matplotlib.pyplot as plt
 import numpy as np

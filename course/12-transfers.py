@@ -150,8 +150,8 @@ print(f"measured: {measured or 'the GPU never wins'}" + (", predicted within 20 
 # | 3 | GB/s of the bus, either way (a GB/s is a byte a nanosecond) |
 # | 4, 5 | ns an element on the CPU, and of the kernel on the GPU |
 #
-# and stores to `size[i]` the number of elements from which on the GPU is faster, nothing overlapping, or 0 where
-# it never is. Within 20 %. As it stands it is true of arrays that are on the GPU already.
+# It stores to `size[i]` from how many elements on the GPU is faster, or 0 if it never is. Transfers and kernel do not
+# overlap. 20 % off is near enough. As it stands, the kernel is right for arrays that are on the GPU already.
 # %%
 #- exercise
 KERNEL = r"""

@@ -16,8 +16,8 @@ scores = {}
 # %% [markdown]
 # ## A transpose
 #
-# Through a tile in shared memory, any n, blocks of 32 x 8 threads. In the end neither global nor shared memory may
-# be asked for more than the fewest sectors and wavefronts.
+# It goes through a tile in shared memory, for any n, with blocks of 32 x 8 threads. In the end neither global nor shared
+# memory may be asked for more than the fewest sectors and wavefronts.
 # %%
 #- exercise
 TRANSPOSE = r"""
@@ -51,7 +51,8 @@ scores["transpose"] = check("14a", TRANSPOSE)
 # %% [markdown]
 # ## A sum
 #
-# 16 blocks of 256 threads, any n, each block's part to `part`. The seven steps at once, with the last warp on its own.
+# 16 blocks of 256 threads sum any n numbers, and each block stores its part to `part`. The kernel has all seven steps of
+# the lecture at once; its last rounds are left to one warp.
 # %%
 #- exercise
 SUM = r"""
@@ -130,8 +131,9 @@ scores["iteration"] = check("14c", STEP)
 # %% [markdown]
 # ## Distances of pairs
 #
-# By the distance d between the numbers of two points, so that every thread has as much to do: d from 1 on, and for
-# even n half of the pairs at n / 2. In a histogram of the block's own.
+# Thread i pairs point i with point i + d for d = 1, 2, ..., so that all threads have equally much to do; after the last
+# point comes the first again. For even n the distance n / 2 would meet each pair twice, so only half of the threads take
+# it. Each block counts in a histogram of its own.
 # %%
 #- exercise
 PAIRS = r"""

@@ -35,19 +35,22 @@ _NO_COPY = (
 
 
 class CompiledKernel:
-    """One kernel; `kernel[grid, block](*args)` runs it, `[grid, block, shared]` with bytes of
-    dynamic shared memory. Arrays that the kernel takes as pointers to non-const are changed.
-    One of OpenCL C runs as `kernel[groups, items](*args)`: `items` are those of a work-group.
+    """One kernel of a `Program`; `kernel[grid, block](*args)` runs it.
+
+    `kernel[grid, block, shared](*args)` runs it with that many bytes of dynamic shared memory.
+    A kernel in OpenCL C runs as `kernel[groups, items](*args)`, with the items of a work-group.
+    Arrays that the kernel takes as pointers to non-const are changed.
 
     Attributes
     ----------
     name : str
-        Of the function in the source.
+        That of the function in the source.
     device : Device
         What it was compiled for.
     parameters : tuple
-        One for each: `dtype`, whether it is a `pointer`, and whether that is `const`; of OpenCL
-        C whether it points to `local` memory, and the `width` of its vectors.
+        One for each parameter: its `dtype`, whether it is a `pointer`, and whether that is
+        `const`. In OpenCL C also whether it points to `local` memory, and the `width` of its
+        vectors.
 
     Examples
     --------
@@ -246,34 +249,36 @@ def compile(
     Parameters
     ----------
     source : str or path
-        CUDA C++ with one ``__global__`` function or more, or OpenCL C 1.2 with one
-        ``__kernel`` function or more: that word tells which it is. Or the file that holds it.
-        Kernels take numbers and pointers to numbers.
+        The source or its file: CUDA C++ with one ``__global__`` function or more, or OpenCL C
+        1.2 with one ``__kernel`` function or more; that word tells which it is. Kernels take
+        numbers and pointers to numbers.
     device : str or Device, optional
-        "cuda", "cuda:1" or "sim"; for OpenCL C "opencl" and its like, or "sim". Without it, the
-        one that a `with` block or the default names (sim for the CPU), else cuda for CUDA
-        where a GPU and a compiler for it are there, else sim.
+        "cuda", "cuda:1" or "sim" for CUDA; "opencl" and its like, or "sim", for OpenCL C. By
+        default the device that a `with` block or the default names (sim for the CPU). If there
+        is none, CUDA is compiled for "cuda" if a GPU and a compiler for it are there. All else
+        is compiled for "sim".
 
     Returns
     -------
     Program
         ``program[grid, block](*args)`` runs its only kernel on NumPy arrays and numbers, or on
-        arrays of that device; ``program.name[grid, block](*args)`` one of several. It returns
-        when the kernel is done. OpenCL C's are called alike, ``program[groups, items](*args)``:
-        work-groups, and work-items of each. For a pointer to ``__local`` memory pass the number
-        of its elements, for one to vectors (``float4 *``) an array of their numbers.
+        arrays of that device; ``program.name[grid, block](*args)`` runs one of several. The
+        call returns when the kernel is done. In OpenCL C it is ``program[groups, items]``, with
+        the number of work-groups and of work-items in each. There, pass the number of elements
+        for a pointer to ``__local`` memory, and an array of numbers for a pointer to vectors
+        (``float4 *``).
 
     Raises
     ------
     CompileError
-        The compiler's words with the source's own lines (of an OpenCL driver the first error),
-        or that no C++ compiler is there.
+        The source does not compile: the compiler's words with the source's own lines (with an
+        OpenCL driver the first error). Or there is no C++ compiler.
     DeviceUnavailableError
-        The device is not there, or neither NVRTC nor nvcc to compile for it.
+        The device is not there, or neither NVRTC nor nvcc is there to compile for it.
     DeviceError
-        A launch that the device refuses, or a failure while it ran. On sim every mistake that
-        a GPU may let pass (an index outside an array, a race between threads, a barrier that
-        some threads pass by or meet elsewhere) raises it with the line.
+        The device refuses a launch, or it fails while it runs. On sim a mistake that a GPU may
+        let pass (an index outside an array, a race between threads, a barrier that some
+        threads pass by or meet elsewhere) raises it with the line.
 
     Warns
     -----
@@ -282,15 +287,15 @@ def compile(
 
     Notes
     -----
-    Every operation is rounded by itself on all devices (nvcc's ``--fmad=false``), so sums,
-    products, quotients, roots and comparisons have the same bits; those of a NaN, and the last
-    ones of ``expf`` and its like, may differ. Write ``fma(a, b, c)`` where you mean it. What
-    C++ leaves undefined, and a GPU does in its own way, is an error on sim: a float that its
-    integer type has not, a shift by the width or more. Arrays that share memory share it on
-    the device. `profile` counts what the
-    warps of kernels on sim do. ``#include "..."`` looks in the file's folder, for a string in
-    the working directory. Compiled kernels are kept in ``~/.cache/gpuops`` (or
-    ``$XDG_CACHE_HOME/gpuops``), as long as only you can write there.
+    On all devices every operation is rounded by itself (nvcc's ``--fmad=false``; write
+    ``fma(a, b, c)`` for one rounding). So sums, products, quotients, roots and comparisons have
+    the same bits. The bits of a NaN, and the last ones of ``expf`` and its like, may differ.
+    What C++ leaves undefined and a GPU does in its own way is an error on sim: a float that
+    the integer type cannot hold, a shift by the width or more. Arrays that share memory share
+    it on the device. `profile` counts what the warps of kernels on sim do. ``#include "..."``
+    looks in the file's folder; for a string, in the working directory. Compiled kernels are
+    kept in ``~/.cache/gpuops`` (or ``$XDG_CACHE_HOME/gpuops``), as long as only you can write
+    there.
 
     Examples
     --------

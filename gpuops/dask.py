@@ -113,8 +113,8 @@ def reduce(a, op="sum", axis=None, dtype=None, keepdims=False, where=NO_VALUE, *
            device=None):  # fmt: skip
     """A reduction along axes with the bits of `gpuops.reduce` of the whole, for any chunks.
 
-    Each chunk becomes a state, as of `gpuops.states`, and states of neighbours merge. Of floats
-    that are summed or multiplied, and of positions, a chunk has to be whole along all the
+    Each chunk becomes a state, as of `gpuops.states`, and states of neighbours merge. Where
+    floats are summed or multiplied, and for positions, a chunk has to be whole along all
     reduced axes but the first: other arrays are rechunked, with a PerformanceWarning.
 
     Parameters
@@ -242,9 +242,9 @@ def rdf(points, r_max=None, bins=100, *, r_min=0.0, points2=None, types=None, ex
     Parameters
     ----------
     points : Dask array (frames, n, 3), a bag of frames, or MDAnalysis' atoms
-        A task for each chunk of frames or partition of the bag. Of atoms each task opens the
-        trajectory by the names of its files, which have to be there for each worker; a
-        trajectory in memory is sent. A bag's frames are what `gpuops.rdf` takes as frames.
+        Each chunk of frames or partition of the bag is a task. For atoms each task opens the
+        trajectory by the names of its files, which each worker has to find; a trajectory in
+        memory is sent. A bag's frames are what `gpuops.rdf` takes as frames.
     r_max, bins : float, int or array_like
         As in `gpuops.rdf`, but `r_max` is needed where `bins` is a count: no task knows the
         boxes of the others.
@@ -332,12 +332,12 @@ def cluster(devices="cuda:*", *, memory_limit=None, dashboard_address=":0", **op
     devices : str or sequence of str or Device
         "cuda:*" (all GPUs), "cuda:0,2", "cpu", or a list such as ``["cpu", "cpu"]``.
     memory_limit : int or str, optional
-        Of each process, such as "4 GiB": beyond it Dask spills, waits and starts it again. By
-        default an even share of this machine's memory.
+        What each process may take, such as "4 GiB": beyond it Dask spills, waits and starts
+        the process again. By default an even share of this machine's memory.
     dashboard_address : str, optional
         Where the dashboard listens; needs bokeh.
     **options
-        Of `distributed.SpecCluster`.
+        Options of `distributed.SpecCluster`.
 
     Returns
     -------

@@ -175,7 +175,7 @@ def devices(backend: str | None = None) -> Devices:
     Raises
     ------
     ValueError
-        There is no such backend. Of one without a device the tuple is empty.
+        There is no such backend. If the backend has no device, the tuple is empty.
 
     Examples
     --------
@@ -278,7 +278,7 @@ class device(contextlib.ContextDecorator):  # a function to its callers
     Returns
     -------
     context manager
-        Of a `with` block; it gives the Device, or None for "auto".
+        For a `with` block; ``as`` gives the Device, or None for "auto".
 
     Raises
     ------

@@ -80,7 +80,7 @@ def jacobi_step(
         Right-hand sides and current iterates, of one shape; k columns are k systems.
     alpha : number, optional
     omega : number, optional
-        Damping, 1.0 where neither is given; an error together with `alpha`.
+        The damping, by default 1.0. To give both `alpha` and `omega` is an error.
     out : array, optional
         Takes the result; it may be `x` or overlap any input.
     device, kernel, params : optional
@@ -89,10 +89,10 @@ def jacobi_step(
     Returns
     -------
     array
-        Of the shape of `x` and of the kind the inputs are. The dtype is the common one of A, f
-        and x: float32, float64, complex64 or complex128. Integers and booleans become
-        float64, float16 and bfloat16 become float32. `alpha` and `omega` take that dtype,
-        except that a complex one makes the result complex.
+        With the shape of `x`, of the library that the inputs are of. The dtype is the common
+        one of A, f and x: float32, float64, complex64 or complex128. Integers and booleans
+        become float64, float16 and bfloat16 become float32. `alpha` and `omega` take that
+        dtype, except that a complex one makes the result complex.
 
     Raises
     ------
@@ -155,9 +155,9 @@ def jacobi(
 ) -> JacobiResult:
     """Solves ``A x = f`` by repeating `jacobi_step` until the residual is small.
 
-    A column ends as soon as ``norm(f - A x) <= max(rtol*norm(f), atol)``, with the 2-norm, and
-    stays as it is while the others go on. Iterate m has the bits of m calls of `jacobi_step`,
-    and iterates, residuals and the end are the same on every device.
+    A column of f ends as soon as ``norm(f - A x) <= max(rtol*norm(f), atol)``, with the 2-norm.
+    It does not change any more while the others go on. Iterate m has the bits of m calls of
+    `jacobi_step`. Iterates, residuals and the number of steps are the same on every device.
 
     Parameters
     ----------
@@ -169,29 +169,31 @@ def jacobi(
         Relative and absolute tolerance, not negative; they mean what they mean in
         ``scipy.sparse.linalg.cg``. An infinite one is met by every finite residual.
     maxiter : int, optional
-        The most steps made.
+        The largest number of steps.
     dtol : float, optional
         A column has diverged once its residual exceeds dtol times the larger of norm(f) and
         its first residual; 1 or more, ``inf`` for as long as it is finite.
     check_every : int, optional
-        Steps between two looks at the residual, and after the last step.
+        The number of steps from one check of the residual to the next. There is one more check
+        after the last step.
     callback : callable, optional
-        Called as ``callback(x)`` at each check but the first, with the iterate, read-only and
-        valid until the callback returns: copy it to keep it. If it raises StopIteration the
-        solver stops and returns that iterate; other exceptions pass through.
+        Called as ``callback(x)`` at each check but the first. x is the iterate, read-only and
+        valid until the callback returns: copy it to keep it. If the callback raises
+        StopIteration, the solver stops and returns that iterate; other exceptions pass through.
     progress : bool, optional
         Shows a progress bar; needs the package tqdm.
     device, kernel, params : optional
-        Where and by which kernel, of the solver (``gpuops.kernels("jacobi")``) or of its steps
-        (``gpuops.kernels("jacobi_step")``), which Python then repeats, as it does for a
-        callback.
+        Where to compute and by which kernel: one of the solver (``gpuops.kernels("jacobi")``),
+        or one of its steps (``gpuops.kernels("jacobi_step")``). Steps are then repeated by
+        Python, as they are for a callback.
 
     Returns
     -------
     JacobiResult
-        With ``x``, ``iterations``, ``residuals``, ``converged`` and ``reason``; it unpacks as
-        ``x, info``, where info is scipy's: 0 if it converged. That it did not converge is no
-        error: the result says why, ``spectral_radius``, and what it would take, ``needed``.
+        With ``x``, ``iterations``, ``residuals``, ``converged`` and ``reason``. It unpacks as
+        ``x, info``, where info is scipy's: 0 if it converged. No error is raised if it did not:
+        ``reason`` says why, ``spectral_radius`` how fast it went, and ``needed`` how many steps
+        it would take.
 
     Raises
     ------

@@ -92,27 +92,27 @@ def ladder(
     Parameters
     ----------
     op : str or function
-        The operation, by its name or itself.
+        The operation: its name, or the function.
     *args, **kwargs
         The call's own arguments.
     device : str or Device, optional
         As in the call itself.
     only : str or iterable of str, optional
-        The kernels to run, where all would take too long; "lecture" for those that come from a
+        The kernels to run, if all would take too long; "lecture" picks those that come from a
         lecture, which their row names.
     n_repeat, cold : optional
         As in `benchmark`; sim runs each kernel once.
     blocks : optional
-        Only on sim: as in `profile`, a sample of each launch.
+        Only on sim: runs a sample of each launch, as in `profile`.
 
     Returns
     -------
     Ladder
-        Rows in the order of reading: lessons, production, yardsticks; `speedup` is over the
-        first that ran, and of products of floats `error` is the largest one of a sample, in
-        units of ``u * sum(|a| * |b|)``. Kernels that refuse the call keep row and
-        sentence. On the CPU `numpy` is what NumPy takes for the same, where all kernels run. On
-        sim a table of the same form with a `profile` in each row: requests, sectors,
+        Rows in the order of reading: lessons, production, yardsticks. `speedup` is over the
+        first row that ran. For products of floats `error` is the largest one of a sample, in
+        units of ``u * sum(|a| * |b|)``. A kernel that refuses the call keeps its row, with its
+        reason. On the CPU, if all kernels run, `numpy` is NumPy's time for the same. On sim it
+        is a table of the same form with a `profile` in each row: requests, sectors,
         wavefronts, atomics, branches at which warps diverged.
 
     Raises

@@ -55,14 +55,15 @@ class Occupancy:
     cc : str
         The compute capability.
     threads, registers, shared : int
-        Of a block, of a thread, and bytes of a block, as they were asked for; `registers` is
+        The threads of a block, the registers of a thread, and the bytes of shared memory of a
+        block, as they were given; `registers` is
         None where they are not known, and then limits nothing here.
     blocks, warps : int
-        At work at a time.
+        How many are at work on a multiprocessor at a time.
     most : int
-        Warps that there is room for.
+        How many warps it has room for.
     limits : dict
-        What limits -> the blocks that it allows.
+        The name of each limit -> the blocks that it allows.
 
     Examples
     --------
@@ -117,9 +118,9 @@ def occupancy(
     Parameters
     ----------
     threads : int
-        Of a block.
+        How many a block has.
     registers : int, optional
-        Of a thread, as ``nvcc -Xptxas -v`` tells them. Without, they limit nothing.
+        How many a thread takes, as ``nvcc -Xptxas -v`` tells. If left out they limit nothing.
     shared : int
         Bytes of shared memory that a block takes, declared and dynamic.
     cc : str

@@ -154,9 +154,9 @@ def kernels(op: Op, device: str | Device | DeviceInfo | None = None) -> Kernels:
     Parameters
     ----------
     op : str or function
-        The operation, by its name or itself.
+        The operation: its name, or the function.
     device : str or Device, optional
-        The CPU if none is set as default.
+        By default the default device, or the CPU if there is none.
 
     Returns
     -------
@@ -189,20 +189,21 @@ def kernels(op: Op, device: str | Device | DeviceInfo | None = None) -> Kernels:
 def source(
     op: Op, kernel: str | Kernel, device: str | Device | DeviceInfo | None = None
 ) -> str:
-    """The source of a kernel and of its launch, in ``csrc/<backend>/<op>``, with file and line.
+    """The source of a kernel and of the code that launches it, with file and line.
 
-    Further kernels of that launch and what they call of that folder come with them, the nearest
-    first, up to 120 lines in all; the rest is named. Works on every machine: the sources are
-    part of the package.
+    It comes from ``csrc/<backend>/<op>``. Further kernels that the same launch uses, and the
+    functions of that folder that they call, follow, the nearest first, up to 120 lines in all;
+    the rest is only named. No GPU is needed: the sources are part of the package.
 
     Parameters
     ----------
     op : str or function
-        The operation, by its name or itself.
+        The operation: its name, or the function.
     kernel : str or Kernel
         One that `kernels` lists.
     device : str or Device, optional
-        Which backend's. Without it that of `kernels`, and cuda's where it has no such kernel.
+        The device whose kernel it is. By default that of `kernels`; if it has no such kernel,
+        "cuda".
 
     Returns
     -------
@@ -211,9 +212,15 @@ def source(
     Raises
     ------
     ValueError
-        There is no such operation, or no such kernel: the sentence lists them.
+        There is no such operation or no such kernel; the message lists the kernels.
     TypeError
-        `kernel` is no name.
+        `kernel` is not a name.
+
+    Notes
+    -----
+    A CPU kernel is written once and compiled for each dtype: ``D`` is the dtype, ``T`` its C
+    type, ``A`` the type it is computed in, ``LOAD`` and ``STORE`` go from one to the other, and
+    ``FN(name)`` is the name for this dtype. ``GOP_TRY(f())`` returns if f fails.
 
     Examples
     --------

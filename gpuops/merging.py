@@ -35,9 +35,9 @@ class State:
     op : str
         The reduction.
     dtype : dtype
-        Of the terms, after the cast to `dtype`.
+        That of the terms, after the cast to `dtype`.
     shape : tuple of int
-        Of the result.
+        That of the result.
     exact : bool
         Whether it is an exact sum, which has no order.
     start, stop : int
@@ -89,10 +89,10 @@ def _terms(s: State) -> str:
 def states(op: str | Callable[..., Any], a: Any, axis: int | tuple[int, ...] | None = None,
            dtype: Any = None, *, start: int = 0, where: Any = NO_VALUE, exact: bool = False,
            device: Any = None) -> State:  # fmt: skip
-    """The state of a reduction after a run of terms, such as one chunk of an array.
+    """Reduces one chunk of an array to a state, which `merge` joins with those of the others.
 
-    Merged with the states of the other chunks it gives what one call gives for the whole array,
-    bit for bit, wherever the array is cut.
+    The merged state gives what one call gives for the whole array, bit for bit, wherever the
+    array is cut.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ def finish(s: State) -> Any:
     Parameters
     ----------
     s : State
-        Of all terms.
+        The state of all terms.
 
     Returns
     -------

@@ -27,12 +27,12 @@ def add(a, b, out=None, *, device=None, kernel=None, params=None):
     out : array, optional
         Takes the result; it may be an input or overlap one.
     device, kernel, params : optional
-        Where and by which kernel; see ``gpuops.kernels("add")``.
+        Where to compute and by which kernel; see ``gpuops.kernels("add")``.
 
     Returns
     -------
     array
-        Of the kind the inputs are; a scalar if both are scalars.
+        Of the library that the inputs are of; a scalar if both are scalars.
 
     Raises
     ------
@@ -137,7 +137,8 @@ def transpose(a, axes=None, *more, out=None, device=None, kernel=None, params=No
     a : array_like
         Any rank; any dtype that holds no references.
     axes : sequence of int, optional
-        A permutation of the axes, negative ones counting from the end; None reverses them.
+        A permutation of the axes, as one tuple. Negative axes count from the end. Without it
+        all axes are reversed.
     out, device, kernel, params : optional
         As in `add`.
 
@@ -183,11 +184,11 @@ def matmul(a, b, out=None, *, precision=None, device=None, kernel=None, params=N
         The dtypes of `add`; any strides, so transposed views cost no copy. Integers wrap,
         booleans give whether any product is true, float16 and bfloat16 accumulate in float32.
     precision : {None, "highest", "fast", "tf32", "bf16"}, optional
-        The least that will do for float32 and complex64, best first: the dtype's own (None,
-        "highest"); a bound on the error of 9 u more, and products by 0 and 1 need not be exact
-        ("fast"); factors rounded to 11 bits ("tf32") or to 8 ("bf16"), summed in float32.
-        What runs has that class or a better one, and `explain` says which; nothing is
-        lowered unasked. On the CPU, and of all other dtypes, it is always the best.
+        The least accuracy that will do for float32 and complex64. None and "highest": the
+        dtype's own. "fast": c in the Notes may be larger by 9, and products by 0 and 1 need not
+        be exact. "tf32" and "bf16": factors are rounded to 11 or to 8 bits, and summed in
+        float32. The kernel that runs has that accuracy or a better one; `explain` says which.
+        On the CPU, and for all other dtypes, it is always the best.
     out, device, kernel, params : optional
         As in `add`.
 

@@ -89,16 +89,16 @@ def profile(
     Parameters
     ----------
     f : function or str
-        An operation or its name, or any function that calls some. Kernels of `compile` that
-        it runs were compiled for sim.
+        An operation or its name, or any function that calls operations. Kernels of `compile`
+        that it runs have to be compiled for sim.
     *args, **kwargs
-        Its arguments, ``kernel=`` among them. ``device=`` says whose rules count: ``"sim"``,
-        ``"sim:cc10"``, ``"sim:cc13"`` or ``"sim:cc20"``. Counting looks at
-        each access of each thread: small arrays show the same pattern as large ones, sooner.
+        Its arguments, also ``kernel=``. ``device=`` says by whose rules to count: ``"sim"``,
+        ``"sim:cc10"``, ``"sim:cc13"`` or ``"sim:cc20"``. Each access of each thread is looked
+        at, so take small arrays: they show the same pattern as large ones, sooner.
     blocks : int or "all"
-        Run no more than a sample of that many blocks of each launch, spread over its grid. What
-        the call computes is then incomplete. Where memory partitions are counted a sample is
-        made of whole waves, the blocks that such a GPU has at work together.
+        Runs only a sample of that many blocks of each launch, spread over its grid. What the
+        call computes is then incomplete. Where memory partitions are counted, a sample is made
+        of whole waves: the blocks that such a GPU has at work together.
 
     Returns
     -------
@@ -118,7 +118,8 @@ def profile(
     Warns
     -----
     SimWarning
-        A launch will take more than 20 seconds: after the first blocks, with the estimate.
+        A launch will take more than 20 seconds. It comes after the first blocks, with the
+        estimate.
 
     Examples
     --------

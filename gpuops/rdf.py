@@ -34,7 +34,7 @@ def rdf(
     """Counts pairs of points by their distance, and normalises to a distribution function.
 
     Bin k counts the pairs with ``edges[k] <= r < edges[k+1]``: the last edge is outside. Every
-    pair is counted once, a point is no pair with itself. With a periodic box, r is the distance
+    pair counts once, and a point is no pair with itself. With a periodic box, r is the distance
     to the nearest image. With h the counts of a bin in a frame and
     ``dV = 4/3*pi*(hi**3 - lo**3)`` the volume of its shell::
 
@@ -50,13 +50,13 @@ def rdf(
     Parameters
     ----------
     points : array_like (n, 3) or (frames, n, 3), iterable of frames, or atoms
-        In any unit of length; all else is in the same one. They need not lie inside the box.
-        An iterable gives points (n, 3), or ``(points, box)``; n may differ from frame to frame.
-        Of MDAnalysis an AtomGroup, which stands for all frames of its trajectory with their
-        boxes, or a trajectory; of ASE `Atoms`, an iterable of them or a part of a trajectory,
-        whose axes that are not periodic are open. These packages are not needed otherwise.
+        In any unit of length; all other lengths are in the same one. Points need not lie inside
+        the box. An iterable gives points (n, 3), or ``(points, box)``; n may differ from frame
+        to frame. An AtomGroup of MDAnalysis stands for all frames of its trajectory with their
+        boxes; a trajectory will do, too. From ASE it takes `Atoms`, an iterable of them or a
+        part of a trajectory; axes that are not periodic are open.
     r_max : float
-        Where the last bin ends; not to be given if `bins` are edges. By default the largest
+        Where the last bin ends. Leave it out if `bins` are edges. By default it is the largest
         that the boxes of all frames allow: half the smallest distance between opposite faces.
     bins : int, or array_like of increasing edges
         A count of bins of equal width, ``edges = np.linspace(r_min, r_max, bins + 1)``, or
@@ -64,39 +64,42 @@ def rdf(
     r_min : float, optional
         Where the first bin begins.
     points2 : as points, optional
-        Count the pairs of a point of `points` and one of `points2`, all ``n*n2`` of them. One
-        array (n2, 3) serves all frames. A point that is in both sets is a pair with itself, at
-        r = 0, unless `exclude` says otherwise.
+        With it all ``n*n2`` pairs of a point of `points` and one of `points2` count. One array
+        (n2, 3) serves all frames. A point that is in both sets is a pair with itself, at r = 0,
+        unless `exclude` says otherwise.
     types : sequence of n labels, optional
-        Of any kind that `numpy.unique` sorts. `counts` and `g` then have two leading axes,
-        the types of the two points, in the order of `result.types`. Points whose label is
-        missing (None, NaN, pandas' NA, masked) are left out, wherever they are. With
-        `points2`: a pair of such sequences, one per set. A word is a property of atoms:
+        Labels of any kind that `numpy.unique` sorts. `counts` and `g` then have two leading
+        axes, the types of the two points, in the order of `result.types`. Points whose label
+        is missing (None, NaN, pandas' NA, masked) are left out. With `points2` it is a pair of
+        such sequences, one for each set. For atoms it may be the name of a property:
         "element", "type", "name", "resname", or any other that they have.
     exclude : sequence of n integers, optional
         Pairs of points with equal labels are not counted, such as those of one molecule. With
-        `points2`: a pair of such sequences. Of atoms a word: "residue", "segment", "chain",
-        "molecule", "fragment", "atom" (what is in both groups), or any other property.
+        `points2` it is a pair of such sequences. For atoms it may be a name: "residue",
+        "segment", "chain", "molecule", "fragment", "atom" (an atom that is in both groups), or
+        any other property.
     box : array_like, optional
         Edge lengths (3,), lengths and angles in degrees (6,) as in MDAnalysis, or rows (3, 3);
-        or one of these per frame along a leading axis. Three frames of lengths look like rows:
-        give them as (3, 6). An infinite length (or a row with an infinite number) is an open
-        axis, perpendicular to the others: a slab, a wire. Comes instead of boxes of atoms.
+        or one of these for each frame along a leading axis. Three frames of lengths look like
+        rows, so give them as (3, 6). An infinite length (or a row with an infinite number) is
+        an open axis, perpendicular to the others, for slabs and wires. It replaces the boxes
+        that atoms bring along.
     norm : "rdf", "density" or "none", optional
-        By default "rdf" with a box and "density" without, or with an open axis. A first frame
-        of atoms, or ``(points, None)``, without a box is warned of unless it is given.
+        By default "rdf" with a box, and "density" without a box or with an open axis. If the
+        first frame of atoms, or of ``(points, None)``, has no box, a warning says that the norm
+        is "density"; to give `norm` silences it.
     frames : slice, int or sequence of int, optional
         Which frames of an MDAnalysis trajectory.
     progress : bool, optional
         Shows a progress bar over the frames; needs the package tqdm.
     device, kernel, params : optional
-        Where and by which kernel; see ``gpuops.kernels("rdf")``.
+        Where to compute and by which kernel; see ``gpuops.kernels("rdf")``.
 
     Returns
     -------
     RdfResult
         With ``r``, ``g``, ``counts``, ``edges``, ``types``, ``error``; ``coordination()``,
-        ``first_shell()`` and ``+``. NumPy arrays also for points on a device.
+        ``first_shell()`` and ``+``. Its arrays are NumPy's, also for points on a device.
 
     Raises
     ------
@@ -110,9 +113,9 @@ def rdf(
     OverflowError
         More than 2^31 counters.
 
-    Arrays, labels and boxes are checked before anything is counted, an iterable frame by frame.
-    What ends a call amid its frames, such as Ctrl-C, has the result of the frames before as its
-    attribute ``partial``, which is None if there are none.
+    Arrays, labels and boxes are checked before anything is counted; an iterable is checked
+    frame by frame. If an exception, such as that of Ctrl-C, ends the call amid its frames, its
+    attribute ``partial`` is the result of the frames before, or None if there are none.
 
     Notes
     -----

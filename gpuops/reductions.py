@@ -44,16 +44,17 @@ def reduce(a, op="sum", axis=None, dtype=None, out=None, keepdims=False, initial
         are int64 or uint64, means of integers float64, and floats keep their dtype.
     out : array, optional
         Takes the result. Without `dtype` the elements are cast to NumPy's common dtype of `a`
-        and `out` first. With ``...`` a result of no axes is an array too.
+        and `out` first. With ``out=...`` (Ellipsis) a result without axes is an array, no
+        scalar.
     keepdims : bool
         Keeps reduced axes with extent 1.
     initial : scalar, optional
-        Takes part as one more element, last; min and max of nothing need it. None: sum and
-        prod need an element too.
+        Takes part as one more element, which comes last. min and max need it if there are no
+        elements. With None sum and prod need an element, too.
     where : array_like of bool, optional
         Broadcast against `a`; elements where it is False do not take part.
     exact : bool
-        Of "sum" and "mean": the real sum of the terms, or the real quotient, rounded once to
+        For "sum" and "mean": rounds the real sum of the terms, or the real quotient, once to
         the result's dtype. Then no order of the terms, no cut into chunks and no device
         changes a bit (exact/v1 of docs/numerics.md).
     device, kernel, params : optional
@@ -69,8 +70,8 @@ def reduce(a, op="sum", axis=None, dtype=None, out=None, keepdims=False, initial
     numpy.exceptions.AxisError
         An axis is out of range.
     ValueError
-        An axis is given twice, an array does not fit the shape of `a` or of the result, or a
-        minimum, a maximum or the place of one is asked for where there are no elements.
+        An axis is given twice, an array does not fit the shape of `a` or of the result, or
+        there are no elements to take a minimum, a maximum or the place of one from.
     TypeError
         A dtype that is not listed above, a mask that is not of bool, or a cast that NumPy
         would refuse.

@@ -51,7 +51,7 @@ class schedule(contextlib.ContextDecorator):  # a function to its callers
     Returns
     -------
     context manager
-        Of a `with` block; it gives nothing.
+        For a `with` block; it gives nothing.
 
     Raises
     ------

@@ -20,19 +20,19 @@ _INT32 = np.iinfo(np.int32).max
 def sparse(A: Any, device: str | Device | DeviceInfo | None = None) -> SparseMatrix:
     """Checks a sparse matrix once and keeps a copy of it, for many calls of `jacobi_step`.
 
-    Of a plain matrix each call checks the structure and, without `alpha`, the diagonal: before
-    the step or, of a large one on a GPU, while it computes. It waits for what is found, and
-    formats other than CSR it converts each time. The bits are the same.
+    With a plain matrix each call checks the structure and, without `alpha`, the diagonal. It
+    does so before the step, or during the step if the matrix is large and on a GPU, and waits
+    for the answer. Formats other than CSR are converted each time. The bits are the same.
 
     Parameters
     ----------
     A : sparse matrix (n, n)
-        Of scipy.sparse in any format, of cupyx.scipy.sparse, or a PyTorch tensor with a sparse
-        layout. Formats other than CSR are converted by their library: the terms of a row then
+        One of scipy.sparse in any format, of cupyx.scipy.sparse, or a PyTorch tensor with a
+        sparse layout. Their library converts formats other than CSR: the terms of a row then
         have the order that its ``tocsr()`` gives them. Duplicates stay apart.
     device : str or Device, optional
         Where the copy is kept: by default on the CPU, or where the arrays of `A` live. A call
-        with it then runs there.
+        with the copy then runs there.
 
     Returns
     -------
@@ -96,7 +96,7 @@ class SparseMatrix:
     shape : tuple of int
         (n, n).
     dtype : numpy.dtype
-        Of the terms.
+        That of the terms.
     nnz : int
         Terms that are stored, zeros and duplicates too.
     device : Device

@@ -67,25 +67,25 @@ def poisson(shape: Any, bc: str = "dirichlet", *, dtype: Any = np.float64) -> St
 def stencil(coefficients: Any, shape: Any, bc: str = "dirichlet") -> Stencil:
     """A matrix whose rows are the points of a grid and whose terms are their neighbours.
 
-    Nothing is stored but the coefficients. The points are numbered in C order. The terms of a
-    row stand, and are added, in this order: the neighbours down each axis, first to last, the
-    point itself, the neighbours up each axis, last to first. That is the order of the columns,
-    and ``tocsr()`` gives the same matrix, and the same bits, in CSR.
+    Only the coefficients are stored. The points are numbered in C order. A row has its terms,
+    and adds them, in this order: the neighbours down each axis, first axis to last; the point
+    itself; the neighbours up each axis, last axis to first. That is the order of the columns.
+    ``tocsr()`` gives the same matrix in CSR, and its results have the same bits.
 
     Parameters
     ----------
     coefficients : array_like (2*d + 1,) or (2*d + 1, n0, n1, ...)
-        One for each term in that order, the same at every point or one for each.
+        One for each term, in that order: one number for all points, or one for each point.
     shape : int or tuple of int
         The points along each of 1 to 3 axes.
     bc : {"dirichlet", "periodic", "neumann"}, optional
-        A neighbour beyond the grid is left out; or is the point at the other end; or is the
-        point itself, whose coefficient then counts once more, as a term of its own.
+        What stands for a neighbour beyond the grid. "dirichlet": nothing. "periodic": the point
+        at the other end. "neumann": the point itself, with one more term of its own.
 
     Returns
     -------
     Stencil
-        Taken by `jacobi_step` and `jacobi` instead of a matrix, which is never made.
+        `jacobi_step` and `jacobi` take it instead of a matrix, which is never made.
 
     Raises
     ------
@@ -121,9 +121,9 @@ class Stencil:
     bc : str
         What is beyond the grid.
     dtype : numpy.dtype
-        Of the coefficients.
+        That of the coefficients.
     coefficients : numpy.ndarray
-        Of shape (2*d + 1,) or (2*d + 1, n), read-only.
+        Their shape is (2*d + 1,) or (2*d + 1, n); read-only.
 
     Examples
     --------

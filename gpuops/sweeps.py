@@ -59,11 +59,11 @@ def sweep(
     Parameters
     ----------
     op : str or function
-        The operation, by its name or itself.
+        The operation: its name, or the function.
     *args, **kwargs
         The call's own arguments; a keyword that is a tunable of the kernel gives its values.
     kernel : str, optional
-        The last one that has tunables, without it; `kernels` lists them.
+        By default the last one that has tunables; `kernels` lists them.
     device : str or Device, optional
         As in the call itself.
     n_repeat, cold : optional
@@ -72,8 +72,8 @@ def sweep(
     Returns
     -------
     Sweep
-        A row for each combination; those that the kernel refuses keep their sentence. On sim
-        a table of the same form with a `profile` in each row.
+        A row for each combination. A combination that the kernel refuses keeps its row, with
+        the reason. On sim it is a table of the same form with a `profile` in each row.
 
     Raises
     ------

@@ -42,15 +42,17 @@ class Timing:
     upload, download : float
         The transfers: 0 on the CPU and for device arrays.
     total : float
-        What the caller waits for. An operation writes into a result that is there already, as
-        with ``out=``. A function that is no operation is timed as a whole.
+        All that the caller waits for. An operation writes into a result that is there already,
+        as with ``out=``. A function that is no operation is timed as a whole.
     new_result : float
-        On the CPU, of an operation that was called without ``out=``: the whole call with a
-        result that is made anew, whose memory's pages come on top. ``out=`` saves them.
+        The time of the whole call when it makes a new result, whose memory the system has to
+        hand out; ``out=`` saves that. Only on the CPU, for an operation that was called without
+        ``out=``.
     op, device, name : str, Device, str
         The operation, where it ran and by which kernel; None for another function.
     bytes, flops : float
-        The fewest bytes that the operation must move through memory, and its arithmetic.
+        The fewest bytes that the operation must move through memory, and the number of its
+        arithmetic operations.
     cold : bool
         Whether the caches were emptied before each run.
     label : str
@@ -82,9 +84,9 @@ class Timing:
 
     @property
     def gbps(self) -> float | None:
-        """10^9 bytes a second that the kernel moved, of the fewest that the operation must.
+        """The fewest bytes that the operation must move, over the kernel's time: 10^9 a second.
 
-        None on sim: the time it takes there says nothing of a GPU's.
+        None on sim, whose time says nothing about a GPU's.
         """
         return self.bytes / self.kernel / 1e9 if self._tells_a_rate and self.bytes else None
 
@@ -167,15 +169,16 @@ def benchmark(
     args, kwargs : tuple, dict
         What it is called with.
     n_repeat, n_warmup : int, optional
-        Runs that count and runs before them; by default half a second's worth, at least 5.
+        The runs that count, and the runs before them. By default half a second's worth, and at
+        least 5.
     cold : bool
-        Empty the caches before each run of an operation.
+        Empties the caches before each run of an operation.
 
     Returns
     -------
     Timing
-        Of an operation, into a result that is there already; `new_result` has the call that
-        makes one.
+        An operation stores into a result that is there already; `new_result` is the time of
+        the call that makes one.
 
     Raises
     ------

@@ -20,6 +20,12 @@ _FORMAT = re.compile(r"%[-+ #0]*(?:\*|\d+)?(?:\.(?:\*|\d+))?(?:hh|h|ll|l|z|j|t)?
 
 # What the sentence or its file is about -> the page that helps, the first that fits.
 PAGES = (
+    (
+        "axes don't match|is given twice|out of bounds for array|be broadcast together"
+        "|the output has shape|cannot be cast to out's|output array is read-only"
+        "|must be of ArrayType|do not fit: axis",
+        "troubleshooting.md#shapes-and-out",
+    ),
     ("this build of gpuops|is the source of gpuops", "install.md"),
     ("device 'cuda'|no cuda backend|driver|GPUOPS_CUDA|nvcc", "troubleshooting.md"),
     ("GPUOPS_|environment variable", "choosing.md"),

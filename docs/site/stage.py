@@ -183,16 +183,31 @@ def also(name: str) -> list[str]:
     return ["See also: " + ", ".join(found) + ".", ""] if found else []
 
 
+def symptoms(text: str) -> list[tuple[str, str, str]]:
+    """(what is seen, page, title) of the tables of troubleshooting.md."""
+    found = []
+    for part in text.split("\n## ")[1:]:
+        title, _, rest = part.partition("\n")
+        title = title.replace("`", "")
+        page = f"troubleshooting.md#{title.lower().replace(' ', '-')}"
+        cells = re.findall(r"^\| (.+?) \|", rest, re.M)[1:]  # the first is the table's head
+        found += [(seen.replace("`", ""), page, title) for c in cells for seen in c.split("; ")]
+    return found
+
+
 def errors(folder: pathlib.Path) -> None:
     """The catalogue behind the search of troubleshooting.md, and as a list below it."""
-    found = sentences.catalogue()
-    titles = {page: first_words(folder, page.removesuffix(".md"))[0] for _, page in found}
-    data = [[text, page.replace(".md", ".html"), titles[page]] for text, page in found]
+    path = folder / "troubleshooting.md"
+    found, seen = sentences.catalogue(), symptoms(path.read_text())
+    titles = {page: title for _, page, title in seen}
+    for page in {page for _, page in found} - titles.keys():
+        titles[page] = first_words(folder, page.removesuffix(".md"))[0]
+    data = [*seen, *((text, page, titles[page]) for text, page in found)]
+    data = [(text, page.replace(".md", ".html"), title) for text, page, title in data]
     static = folder / "static"
     static.mkdir()
     (static / "errors.js").write_text(f"const SENTENCES = {json.dumps(data)};\n")
     rows = [f"| {ladder_pages.cell(text)} | [{titles[page]}]({page}) |" for text, page in found]
-    path = folder / "troubleshooting.md"
     table = "\n".join(["| sentence | page that helps |", "|---|---|", *rows])
     path.write_text(path.read_text().replace("<!-- catalogue -->", table))
 

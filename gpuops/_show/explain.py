@@ -24,11 +24,11 @@ class Candidate:
     ----------
     kernel : str
     seconds : float or None
-        That it is expected to take; None where the order of the table decides.
+        The time that it is expected to take; None if the order of the table decides.
     when, why : str or None
         The calls that it is for, and what was measured.
     refusal : str
-        Why it does not take this call; "" where it does.
+        Why it does not take this call; "" if it does.
 
     Examples
     --------
@@ -47,39 +47,43 @@ class Candidate:
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """What a call would do, as `explain` gives it; prints as lines.
+    """What a call would do; `explain` makes it, and it prints as lines.
 
     Attributes
     ----------
     op, call : str
-        The operation; the call with its shapes and dtypes.
+        The operation, and the call with its shapes and dtypes.
     device : Device
+        Where the call would run.
     kernel : str
+        The kernel that would run.
     dtype : numpy.dtype
-        The common one of the arrays that were passed.
+        The common dtype of the arrays that were passed.
     bytes, flops : float
-        The fewest bytes that the operation must move through memory, and its arithmetic.
+        The fewest bytes that the operation must move through memory, and the number of its
+        arithmetic operations.
     sector_bytes : float
-        Those bytes and the rest of the sectors of memory that they lie in.
+        The bytes of all sectors of memory that the arrays lie in.
     launches : int
-        Kernels that are launched.
+        How many kernels are launched.
     upload_bytes, download_bytes : int
-        What goes to the device and comes back.
+        The bytes that go to the device and come back.
     scratch_bytes : int
-        Memory of the device that is needed besides.
+        Further memory of the device that the kernel needs while it runs.
     bus_seconds : float
         An estimate for the two transfers.
     precision : str
-        Of the result: "highest", or in `matmul` the class that runs.
+        The precision of the result: "highest", or in `matmul` the class of the kernel.
     why : tuple of str
         The reasons for the device and for the kernel.
     candidates : tuple of Candidate
-        The kernels that may be chosen, in the order in which they are asked. The first that
-        takes the call runs, unless one is named.
+        The kernels that may be chosen, in the order in which they are asked. Unless a kernel
+        is named, the first that takes the call runs; where each is expected to take some
+        `seconds`, the fastest.
     like : str or None
-        The GPU that is not there, for which all this is said.
+        The GPU that was named by ``like=``.
     new_result : bool
-        Whether the call makes a large result on the CPU: one without ``out=``.
+        Whether the call makes a large new result on the CPU, which ``out=`` would save.
 
     Examples
     --------
@@ -109,7 +113,7 @@ class Explanation:
 
     @property
     def kernel_seconds(self) -> float | None:
-        """An estimate; None where nothing tells."""
+        """An estimate of the kernel's time; None if there is nothing to estimate it from."""
         return self._estimate[0]
 
     @functools.cached_property
@@ -190,22 +194,24 @@ def _size(count: float) -> str:
 
 
 def explain(op: Op, *args: Any, like: str | None = None, **kwargs: Any) -> Explanation:
-    """Says where a call would run, by which kernel, what it moves, and why; runs nothing.
+    """Says where a call would run, by which kernel, what it would move, and why.
 
-    With ``like`` and ``device="sim"`` it answers for a GPU that is not there: which kernel
-    would run on it, why those before it would not, and, where the choice is by expected time
-    (`matmul`), what each would take. Those times follow from ones of an H200 by processors,
-    clock and memory rate. NumPy's arrays count as copied to the GPU, those of
-    ``to_device(a, "sim")`` as they lie.
+    It runs nothing. Print the result: its line "kernel" says why this kernel, each line "not"
+    why another one would not run, and "takes" the expected time.
+
+    With ``device="sim"`` and ``like=`` it answers for a GPU that is not there. For `matmul`,
+    whose kernel is chosen by expected time, it then lists these times. They are scaled from
+    those of an H200 by processors, clock and memory rate. NumPy arrays count as copied to the
+    GPU, arrays of ``to_device(a, "sim")`` as being there.
 
     Parameters
     ----------
     op : str or function
-        The operation, by its name or itself.
+        The operation: its name, or the function.
     *args, **kwargs
-        What it would be called with; ``device=`` and ``kernel=`` too.
+        The arguments of the call, also ``device=`` and ``kernel=``.
     like : {"H200", "H100", "A100", "RTX 4090", "T4"}, optional
-        A GPU to answer for, with ``device="sim"``.
+        The GPU to answer for; it needs ``device="sim"``.
 
     Returns
     -------
@@ -214,9 +220,9 @@ def explain(op: Op, *args: Any, like: str | None = None, **kwargs: Any) -> Expla
     Raises
     ------
     ValueError
-        There is no such operation, or no such GPU, or `like` came without ``device="sim"``.
+        There is no such operation or no such GPU, or `like` came without ``device="sim"``.
     TypeError
-        `op` is none; and whatever the call itself would refuse.
+        `op` is not an operation; and whatever the call itself would refuse.
 
     Examples
     --------

@@ -28,7 +28,7 @@ class JacobiResult:
     Attributes
     ----------
     x : array
-        The last iterate; of several columns each as it was when it ended.
+        The last iterate; each column is the one with which it ended.
     iterations : int
         Steps from x0 to x.
     residuals : numpy.ndarray
@@ -49,7 +49,7 @@ class JacobiResult:
         Whether the residual stopped falling at what the dtype's rounding leaves of it: a step
         changes x by no more than that. More steps are of no use then; a wider dtype is.
     kernel : str
-        That made the steps; "" where there were none to make.
+        The kernel that made the steps; "" if there were no steps to make.
 
     Examples
     --------

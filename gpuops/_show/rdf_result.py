@@ -55,28 +55,28 @@ class FirstShell(NamedTuple):
 class RdfResult:
     """What `rdf` returns: NumPy arrays, whatever the points were.
 
-    Results of one kind (the same edges, norm and types) add up: ``a + b``, or ``sum(results)``,
-    is what one call would have given for all their frames.
+    Results with the same edges, norm and types add up: ``a + b``, or ``sum(results)``, is what
+    one call would have given for all their frames.
 
     Attributes
     ----------
     r : (bins,) float64
         Centres of the bins, in the unit of the points.
     g : (bins,) float64, or (types, types, bins)
-        The counts after `norm`, which is "density" by default where there is no box.
+        The counts after `norm`, which is "density" by default if there is no box.
     counts : int64, of the shape of g
-        Pairs per bin, added over the frames; every pair once.
+        The pairs in each bin, added over the frames; every pair counts once.
     edges : (bins + 1,) float64
-        Of the bins; the last one belongs to none.
+        The edges of the bins; no bin holds the last one.
     norm : str
         "rdf", "density" or "none".
     frames : int
         How many were counted.
     types : None, an array, or two arrays
-        The labels that the leading axes of `g` and `counts` stand for; two where the points of
-        two sets have labels of their own.
+        The labels that the leading axes of `g` and `counts` stand for; two arrays if each of
+        two sets of points has labels of its own.
     kernel : str
-        That counted the pairs, of several frames those of the first.
+        The kernel that counted the pairs of the first frame.
     error : float64, of the shape of g
         The standard error of `g`; NaN with one frame.
 
@@ -118,14 +118,14 @@ class RdfResult:
 
     @property
     def error(self) -> np.ndarray:
-        """The standard error of `g`, of the shape of `g`; NaN where there are not two blocks.
+        """The standard error of `g`, of the shape of `g`; NaN if there are not two blocks.
 
-        The frames are taken in blocks, in their order: each frame is one up to 31 frames, then
-        16 to 31 blocks of 2, 4, 8 ... frames each, so that frames which resemble their
-        neighbours do not make the error too small, as long as a block is longer than they
-        remember. It is the standard deviation of the blocks' g over the root of their number,
-        and says nothing of what all frames have in common. Frames beyond the last whole block
-        do not enter.
+        The frames are taken in blocks, in their order. Up to 31 frames each frame is a block;
+        more frames make 16 to 31 blocks of 2, 4, 8 ... frames each. So frames that resemble
+        their neighbours do not make the error too small, as long as a block is longer than the
+        time over which they do. The error is the standard deviation of the blocks' g over the
+        root of their number. It says nothing of what all frames have in common. Frames beyond
+        the last whole block do not count.
         """
         sums = self._made_by()
         error = sums.blocks.error()

@@ -73,16 +73,14 @@ def _difference(case: Case, k: int, got: np.ndarray, names: list[str]) -> str:
     first = tuple(int(i) for i in np.argwhere(wrong)[0])
     at = ", ".join(map(str, first))
     still = is_unwritten(got)
-    count = f"{int(wrong.sum())} of {wrong.size} elements differ"
-    if k in case.within:
-        count = (
-            f"{int(wrong.sum())} of {wrong.size} elements are further off than {case.allowed}"
-        )
-    right = f"{expected[first]!s}{_origin(case, expected[first], names)}"
+    how = f"are further off than {case.allowed}" if k in case.within else "differ"
+    count = f"; {int(wrong.sum())} of {wrong.size} elements {how}" if wrong.size > 1 else ""
+    wanted = expected[first].astype(got.dtype)
+    right = f"{wanted!s}{_origin(case, expected[first], names)}"
     if still[first]:
-        return f"{name}[{at}] is never written, expected {right}; {count}"
+        return f"{name}[{at}] is never written, expected {right}{count}"
     value = f"{got[first]!s}{_origin(case, got[first], names)}"
-    return f"{name}[{at}] is {value}, expected {right}; {count}"
+    return f"{name}[{at}] is {value}, expected {right}{count}"
 
 
 def _origin(case: Case, value: Any, names: list[str]) -> str:

@@ -228,6 +228,23 @@ def _is_turned(case: Case, got) -> bool:
     return _is(got[1], _whole_tiles(case.args[0]).transpose(0, 3, 2, 1))
 
 
+def _is_mixed(case: Case, got) -> str:
+    """Where all is from the right tile: what a wrong place of it holds; "" if it is not so."""
+    put = _whole_tiles(got[1]).transpose(0, 2, 1, 3)
+    old = _whole_tiles(case.args[0]).transpose(2, 0, 1, 3)
+    pairs = list(zip(put.reshape(-1, 32, 32), old.reshape(-1, 32, 32), strict=True))
+    if not all(np.isin(p, o).all() for p, o in pairs):
+        return ""
+    for p, o in pairs:
+        for row, column in np.argwhere(p != o.T)[:1]:
+            y, x = np.argwhere(o == p[row, column])[0]
+            return (
+                f"row {row}, column {column} of a tile holds what was at row {y}, column {x}, "
+                f"expected that of row {column}, column {row}"
+            )
+    return ""
+
+
 def _has_holes(case: Case, got) -> bool:
     """Something was stored that nobody had put into the tile: NaN, though of other bits."""
     tiles = _whole_tiles(got[1].copy())
@@ -298,7 +315,15 @@ TRANSPOSE = Task(
             "shared memory.",
         ),
     ),
-    hints=_TILES,
+    hints=(
+        *_TILES[:-1],
+        (
+            _is_mixed,
+            "Each element comes from the right tile, but from a wrong place in it: {}. Store "
+            "to row y + j and column x of the tile, and load from row x and column y + j.",
+        ),
+        _TILES[-1],
+    ),
     unfit=whole_sectors,
     in_order=True,
 )

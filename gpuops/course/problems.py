@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from .arithmetic import EXTENDED, folded, lanes_of, paired
 from .memory import OWN_ARRAY
-from .task import Case, Limit, Task, floats, unwritten, up
+from .task import Case, Limit, Task, floats, told, unwritten, up
 
 # ---- 10: iteration ----
+
+
+def _down(part: np.ndarray) -> Any:
+    """The sum of a row's terms, by 32 lanes and then by rounds."""
+    return folded(lanes_of(part, 32))
+
+
+def _up(part: np.ndarray) -> Any:
+    return paired(lanes_of(part, 32))
+
+
+def _products(value: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return value * x
+
+
+def _row_sums(args: tuple[Any, ...], of=_products, added=_down, ends=(0, 0)) -> np.ndarray:
+    """Of each row: `of` its values and their x, from its first entry to its last, `added`."""
+    value, column, start, x = args[:4]
+    first, last = start[:-1] + ends[0], start[1:] + ends[1]
+    rows = [slice(i, max(i, j)) for i, j in zip(first, last, strict=True)]
+    return np.array([added(of(value[row], x[column[row]])) for row in rows], "f4")
 
 
 def _rows(shape, rng) -> Case:
@@ -20,23 +44,59 @@ def _rows(shape, rng) -> Case:
     column = np.concatenate([rng.choice(n, c, replace=False) for c in count]).astype("i4")
     value, x, f = floats(rng, len(column)), floats(rng, n), floats(rng, n)
     alpha = np.float32(-0.25)
-    right = np.empty(n, "f4")
-    for row in range(n):
-        part = value[start[row] : start[row + 1]] * x[column[start[row] : start[row + 1]]]
-        lanes = np.zeros(32, "f4")
-        for first in range(0, len(part), 32):
-            here = part[first : first + 32]
-            lanes[: len(here)] += here
-        d = 16
-        while d:
-            lanes[:d] = lanes[:d] + lanes[d : 2 * d]
-            d //= 2
-        right[row] = x[row] + alpha * (lanes[0] - f[row])
+    right = x + alpha * (_row_sums((value, column, start, x)) - f)
     if len(value) == 0:
         value, column = np.zeros(1, "f4"), np.zeros(1, "i4")
     args = (value, column, start, x, f, unwritten(n), float(alpha), n)
     sizes = {"n": n, "entries": int(start[-1])}
     return Case(args, (up(n, 8),), (256,), {5: right}, sizes)
+
+
+def _one_by_one(part: np.ndarray) -> Any:
+    return np.add.accumulate(np.append(part, part.dtype.type(0)))[-1]
+
+
+def _wrong_steps(case: Case) -> Iterator[tuple[Any, str]]:
+    args = case.args
+    x, f, alpha = args[3], args[4], np.float32(args[6])
+
+    def step(**how: Any) -> np.ndarray:
+        return x + alpha * (_row_sums(args, **how) - f)
+
+    s = _row_sums(args)
+    yield x - alpha * (s - f), "The correction has the wrong sign: x + alpha * (sum - f)."
+    yield x + alpha * s, "f is missing: x + alpha * (sum - f)."
+    yield x + alpha * (s + f), "f has the wrong sign: x + alpha * (sum - f)."
+    yield x + (s - f), "alpha is missing: x + alpha * (sum - f)."
+    yield alpha * (s - f), "x itself is missing: x + alpha * (sum - f)."
+    yield s, "That is A x, from which the step has to be made: x + alpha * (sum - f)."
+    end = "Each row's last entry is missing: go on while k < start[row + 1]."
+    yield step(ends=(0, -1)), end
+    yield step(ends=(1, 0)), "Each row's first entry is missing: lane 0 begins at start[row]."
+    lane = "That is the sum of lane 0: the other lanes' sums are missing."
+    yield step(added=lambda part: _one_by_one(part[::32])), lane
+    few = "These are only the first 32 entries of each row: a lane goes on with k += 32."
+    yield step(added=lambda part: _down(part[:32])), few
+    half = "Half of the lanes' sums are missing: the rounds go from d = 16 to d = 1."
+    for kept in (np.arange(32) < 16, np.arange(32) % 2 == 0):
+        yield step(added=lambda part, k=kept: _down(part * np.resize(k, len(part)))), half
+    none = "The entries' values are missing: value[k] * x[column[k]]."
+    yield step(of=lambda value, x: x), none
+    yield step(of=lambda value, x: value), "x is missing in the sum: value[k] * x[column[k]]."
+    rows = np.repeat(np.arange(len(x)), np.diff(args[2]))
+    own = "Each entry is to be multiplied by x of its own column: x[column[k]], not x[row]."
+    yield x + alpha * (_row_sums((args[0], rows, *args[2:])) - f), own
+    for added, order in (
+        (_one_by_one, "the entries of a row one after the other"),
+        (_up, "neighbouring sums first, with d from 1 up,"),
+    ):
+        words = f"Near, but rounded otherwise: adding {order} gives these bits. Lane l adds "
+        rounds = "entries l, l + 32, ...; then comes __shfl_down_sync by 16, 8, 4, 2, 1."
+        yield step(added=added), words + rounds
+
+
+def _is_near(case: Case, got) -> bool:
+    return bool(np.allclose(got[5], case.expected[5], rtol=1e-4, atol=1e-5))
 
 
 ITERATION = Task(
@@ -60,14 +120,27 @@ ITERATION = Task(
     ),
     hints=(
         (
-            lambda case, got: np.allclose(got[5], case.expected[5], rtol=1e-3, atol=1e-4),
-            "Near, but added in another order: lane l takes entries l, l + 32, ... of its row "
-            "in order, then __shfl_down_sync by 16, 8, 4, 2, 1.",
-        ),
-        (
             lambda case, got: np.isnan(got[5]).any(),
             "Some rows are never stored: row (blockIdx.x * 256 + threadIdx.x) / 32 has a warp, "
             "also where it has no entries.",
+        ),
+        (
+            _is_near,
+            "Near, but rounded otherwise: an fma or a double is in the source. Round each "
+            "product to float before it is added, and each sum too.",
+            EXTENDED,
+        ),
+        told(5, _wrong_steps),
+        (
+            _is_near,
+            "Near, but rounded otherwise: lane l adds entries l, l + 32, ... of its row in "
+            "order, then come __shfl_down_sync by 16, 8, 4, 2, 1, and the step is x + alpha * "
+            "(sum - f).",
+        ),
+        (
+            lambda case, got: True,
+            "Does each entry k of a row, from start[row] to before start[row + 1], go into one "
+            "sum, once, as value[k] * x[column[k]]? And is the step x + alpha * (sum - f)?",
         ),
     ),
 )
@@ -170,6 +243,11 @@ HISTOGRAM = Task(
             "An array without the word `__shared__` is a thread's own: what others count in "
             "theirs is not in it.",
             OWN_ARRAY,
+        ),
+        (
+            lambda case, got: got[1].sum() > case.expected[1].sum(),
+            "Pairs are counted more than once, or added to h more than once: which pairs does "
+            "each thread meet, and how many threads add each bin?",
         ),
         (
             lambda case, got: got[1].sum() < case.expected[1].sum(),

@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import sys
-import types
 from pathlib import Path
 
 import numpy as np
@@ -121,9 +120,49 @@ def test_errors_are_found_by_their_sentences():
 
     assert page("opposite faces … apart") == "rdf.md"
     assert page("axes is one tuple") == "transpose.md"
+    assert page("axes don't match array") == "troubleshooting.md#shapes-and-out"
+    assert page("axis … is given twice") == "troubleshooting.md#shapes-and-out"
+    assert page("the output has shape") == "troubleshooting.md#shapes-and-out"
     assert page("a DeviceArray does not become a NumPy array by itself") == "arrays.md"
     for name in set(found.values()):
+        name, _, anchor = name.partition("#")
         assert (DOCS / name).exists()
+        assert not anchor or anchor in anchors(DOCS / name)
+
+
+def best(asked: str, entries: list) -> list:
+    """What search_errors.js puts first."""
+
+    def words(text):
+        return set(re.findall("[a-z_]{3,}", text.lower()))
+
+    return max(
+        entries,
+        key=lambda e: len(words(asked) & words(e[0])) / max(len(words(e[0])), 1) ** 0.5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "page"),
+    {
+        "axes must be a permutation": "troubleshooting.html#shapes-and-out",
+        "axes don't match array": "troubleshooting.html#shapes-and-out",
+        "transpose: axis 1 is given twice": "troubleshooting.html#shapes-and-out",
+        "operands could not be broadcast together": "troubleshooting.html#shapes-and-out",
+        "shapes not aligned": "troubleshooting.html#shapes-and-out",
+        "CUDA is not available": "troubleshooting.html#installing",
+        "CUDA out of memory": "troubleshooting.html#running",
+        "no kernel image is available for execution": "troubleshooting.html#installing",
+    }.items(),
+)
+def test_the_words_that_other_libraries_use_find_a_page(staged, asked, page):
+    text = (staged / "static" / "errors.js").read_text()
+    entries = json.loads(text[text.index("[") :].rstrip().rstrip(";"))
+    assert best(asked, entries)[1] == page
+    # The site's own search wants every word on one page, but for these.
+    words = set(re.findall("[a-z']+", asked.lower())) - {"be", "is", "a", "for", "not"}
+    text = (DOCS / "troubleshooting.md").read_text().lower()
+    assert words <= set(re.findall("[a-z']+", text))
 
 
 def test_a_page_that_fetches_or_misses_is_told(tmp_path):
@@ -194,12 +233,9 @@ def test_the_examples_with_atoms_of_ase_run(tmp_path, monkeypatch):
         atoms += water
     io.write("run.traj", [atoms, atoms])
     (code,) = [b for b in blocks("rdf.md", "python") if "ase.io.iread" in b]
-    results = []
-
-    def rdf(*args, **options):
-        results.append(gpuops.rdf(*args, **options))
-
-    exec(code, {"ase": ase, "atoms": atoms, "gpuops": types.SimpleNamespace(rdf=rdf)})
+    results, rdf = [], gpuops.rdf
+    monkeypatch.setattr(gpuops, "rdf", lambda *a, **b: results.append(rdf(*a, **b)))
+    exec(code, {})
     assert [r.frames for r in results] == [1, 2, 1]
     assert results[0].types.tolist() == ["H", "O"]
     by_types, apart, two_sets = (result.counts for result in results)

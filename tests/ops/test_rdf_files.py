@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 import signal
-import types
 import warnings
 from pathlib import Path
 
@@ -68,19 +67,15 @@ def test_the_page_runs(mda, files, tmp_path, monkeypatch):
     """docs/rdf.md's MDAnalysis examples, on the files that they name."""
     text = (ROOT / "docs" / "rdf.md").read_text()
     block = text.split("## MDAnalysis")[1].split("```python\n")[1].split("```")[0]
-    results = []
+    results, rdf = [], gpuops.rdf
     shutil.copy(files.GRO, tmp_path / "adk.gro")
     whole = mda.Universe(files.GRO, files.XTC)
     whole.atoms.write(tmp_path / "adk.xtc", frames=whole.trajectory[:2])
     monkeypatch.chdir(tmp_path)
-
-    def rdf(*args, **options):
-        results.append(gpuops.rdf(*args, **options))
-        return results[-1]
-
+    monkeypatch.setattr(gpuops, "rdf", lambda *a, **b: results.append(rdf(*a, **b)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exec(block, {"MDAnalysis": mda, "gpuops": types.SimpleNamespace(rdf=rdf)})
+        exec(block, {})
     assert [result.frames for result in results] == [2, 2, 1]
     assert results[-1].types.tolist() == ["H", "O"]
     shell = results[0].first_shell()
