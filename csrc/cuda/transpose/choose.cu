@@ -5,6 +5,8 @@
  * comes last. "Of copy" is the speed beside a copy of as many bytes, measured on an H200; what
  * else was measured is in docs/speed-log.md under the date.
  */
+#include <math.h>
+
 #include "core/choice.h"
 #include "cuda/transpose/gathers.h"
 #include "cuda/transpose/tiling.h"
@@ -68,10 +70,11 @@ static int fill_threads(const gop_ctx *, const gop_task *task, const gop_plan *p
     return plan->cost >= (moved_item(task) == 8 ? 0.53f : 0.3f); /* items of a tile */
 }
 
-/* Shifted: likewise. */
-static int fill_half(const gop_ctx *, const gop_task *, const gop_plan *plan)
+/* Shifted: likewise; but where rows of the output start anywhere, so do the lines of a box. */
+static int fill_half(const gop_ctx *, const gop_task *task, const gop_plan *plan)
 {
-    return plan->cost >= 0.5f; /* of the tiles, what is there */
+    const int64_t rows = transpose_offsets_out(GOP_OWN(const tiling_plan, plan)->all);
+    return plan->cost >= (rows * moved_item(task) % 8 == 0 ? 0.5f : 0.45f);
 }
 
 static int are_sectors(const gop_ctx *, const gop_task *task)
@@ -88,12 +91,81 @@ static int fill_tiles(const gop_ctx *, const gop_task *task, const gop_plan *pla
            (!may_be_small && moved_item(task) > 4);
 }
 
-/* Gathered: warps whose items meet in few banks, and groups that are not many at once, each
- * of a few words. */
-static int meet_in_few_banks(const gop_ctx *, const gop_task *, const gop_plan *plan)
+/* ---- gathered or boxed ---- */
+
+/* What they take of items of 1 and 2 bytes, fitted to 1013 random calls that both take: H200,
+ * 2026-11-29. Instructions overlap with memory, and an array that the L2 cache holds is not
+ * waited for. */
+static const double MEMORY = 3.21e12, /* bytes a second, */
+    HELD = 117e6,                     /* of both arrays, of which about half is in the cache, */
+    MEASURED = 4.92e12;               /* of that GPU's memory by its clock */
+static const double GATHERED_BEGINS = 2.85e-6, /* seconds, */
+    READ_TAKES = 6.0e-9,                       /* of an SM, an item a thread and turn, */
+    CUT_MOVES = 40 * 32; /* and bytes as which a line counts that ends within a sector */
+static const double BOXED_BEGINS = 2.06e-6, /* seconds, */
+    PIECES_TAKE = 196e-9,                   /* of an SM, a piece of 16 bytes a thread, */
+    ODD_OUT_TAKES = 56e-9, /* and for four items a thread where they lie anywhere in words of */
+    ODD_IN_TAKES = 34e-9;  /* the output, or of the input */
+enum { PROCESSORS = 132, FOUR = 4 };
+
+/* Of an array of so many bytes, with all that either moves and a share of its instructions. */
+static double overlapped(const gop_ctx *ctx, double bytes, double moved, double instructions)
 {
-    enum { TURNS = 3, AT_ONCE = 6 };
-    return plan->cost <= TURNS && GOP_OWN(const gathered_plan, plan)->boxes.at_once <= AT_ONCE;
+    const double rate = ctx->info.bandwidth > 0 ? ctx->info.bandwidth : MEASURED;
+    const double held = 2 * bytes / HELD, far = 1 - 1 / (1 + held * held * held);
+    const double memory = moved * far / (MEMORY * rate / MEASURED);
+    return cbrt(instructions * instructions * instructions + memory * memory * memory);
+}
+
+/* The boxes of the SM that has the most, of all. */
+static double share_of_one(const gop_ctx *ctx, const gathered_plan &own)
+{
+    const int64_t boxes = own.boxes.boxes;
+    const int64_t at_once = blocks_for(own.blocks, ctx->info.processors); /* blocks of an SM */
+    const int processors = ctx->info.bandwidth > 0 ? ctx->info.processors : PROCESSORS;
+    if (boxes <= at_once * processors) return 1.0 / processors;
+    return (double)(blocks_for(boxes, at_once * processors) * at_once) / (double)boxes;
+}
+
+/* The share of a sector by which lines of the output end within one. */
+static double cut_of(const gop_permutation &g, int item, int64_t line)
+{
+    int64_t bits = line;
+    for (int axis = 0; axis < g.rank; axis++) {
+        const int64_t bytes = (int64_t)gop_magnitude(g.out[axis]) * item;
+        if (bytes >= line && g.out[axis] != 1) bits |= bytes;
+    }
+    const int64_t multiple = bits & -bits;
+    return multiple < 32 ? 1 - (double)multiple / 32 : 0;
+}
+
+static bool are_odd(const gop_permutation &g, const int64_t *stride)
+{
+    int64_t bits = 0;
+    bool is_line = false;
+    for (int axis = 0; axis < g.rank; axis++)
+        if (stride[axis] == 1) is_line = true;
+        else bits |= stride[axis];
+    return !is_line || bits % FOUR != 0;
+}
+
+static int is_sooner_gathered(const gop_ctx *ctx, const gop_task *task, const gop_plan *plan)
+{
+    gop_permutation g = task->geometry.permutation;
+    const gathered_plan &own = *GOP_OWN(const gathered_plan, plan);
+    const gathering &p = own.boxes;
+    const int item = transpose_widen(task, &g), kinds = FOUR / p.apart;
+    const double bytes = (double)g.size * item, share = share_of_one(ctx, own);
+    const double rows = ceil((double)p.groups / kinds / p.at_once);
+    const double reads = (double)(kinds / p.teams) * (double)blocks_for(p.words, p.team) *
+                         rows * (FOUR / item) * plan->cost; /* in turns */
+    const double cut = bytes / p.line_bytes * cut_of(g, item, p.line_bytes);
+    const double odd = ODD_OUT_TAKES * are_odd(g, g.out) + ODD_IN_TAKES * are_odd(g, g.in);
+    const double stores =
+        PIECES_TAKE * bytes / 16 / BOX_THREADS + odd * (double)g.size / FOUR / BOX_THREADS;
+    return GATHERED_BEGINS + overlapped(ctx, bytes, 2 * bytes + CUT_MOVES * cut,
+                                        READ_TAKES * reads * (double)p.boxes * share) <
+           BOXED_BEGINS + overlapped(ctx, bytes, 2 * bytes, stores * share);
 }
 
 static const gop_candidate candidates[] = {
@@ -141,19 +213,23 @@ static const gop_candidate candidates[] = {
             "H200, 2026-11-29"},
     {.row = &transpose_shifted_row,
      .suits = are_not_few_bytes,
-     .when = "2^17 items or more of a byte, or of two, in runs that fill half of all its tiles",
+     .when =
+         "2^17 items or more of a byte, or of two, in runs that fill half of all its tiles, "
+         "0.45 where rows of the output do not start at multiples of 8 bytes",
      .why = "0.5 to 0.75 full 0.65 of copy, boxed 0.55; less than half full 0.46 for 0.63, 26 "
-            "of 29 calls: H200, 2026-11-24",
+            "of 29 calls: H200, 2026-11-24; 0.45 to 0.5 full 0.82 to 1.05 of boxed's and "
+            "gathered's time, 0.93 in the median, where rows start anywhere (10 drawn): H200, "
+            "2026-11-29",
      .pays = fill_half},
     {.row = &transpose_gathered_row,
      .suits = are_not_few_bytes,
-     .when =
-         "items of 1 and 2 bytes, 2^17 or more, of which a warp reads an item each in three "
-         "turns at most, in lines of which at most 6 are written at once",
-     .why = "by turns 1 to 4 of 1 byte 1.12, 1.07, 1.03, 0.92 times as fast as boxed: H200, "
-            "2026-11-25; within 5 % of the better of both in 83 % of 237 drawn, 78 % where "
-            "rows had to start inside words and lines were not counted: H200, 2026-11-29",
-     .pays = meet_in_few_banks},
+     .when = "items of 1 and 2 bytes, where the turns in which a warp reads its items and the "
+             "lines of the output that it cuts are expected to take less time than boxed's "
+             "stores",
+     .why = "of 501 drawn calls that neither of those above takes boxed loses 5 % in 235, "
+            "gathered in 158, up to three turns by gathered in 87, as expected in 48: H200, "
+            "2026-11-29",
+     .pays = is_sooner_gathered},
     {.row = &transpose_boxed_row,
      .suits = are_not_few_bytes,
      .when = "any axes, of bytes from 2^17 on",
