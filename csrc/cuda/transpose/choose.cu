@@ -79,14 +79,14 @@ static int fill_half(const gop_ctx *, const gop_task *task, const gop_plan *plan
 
 static int are_sectors(const gop_ctx *, const gop_task *task)
 {
-    return bytes_of(task) >= SECTORS_FROM;
+    return transpose_item(task) < 4 || bytes_of(task) >= SECTORS_FROM;
 }
 
 /* Sectored: a thread's instructions for items that are not there are slower than memory, but
  * where items are so wide that memory is slower. */
 static int fill_tiles(const gop_ctx *, const gop_task *task, const gop_plan *plan)
 {
-    const bool may_be_small = bytes_of(task) < 2 * SECTORS_FROM;
+    const bool may_be_small = transpose_item(task) >= 4 && bytes_of(task) < 2 * SECTORS_FROM;
     return plan->cost >= (may_be_small ? 0.7f : 0.61f) ||
            (!may_be_small && moved_item(task) > 4);
 }
@@ -198,8 +198,9 @@ static const gop_candidate candidates[] = {
          "time (17 drawn): H200, 2026-11-29"},
     {.row = &transpose_sectored_row,
      .suits = are_sectors,
-     .when = "1 MiB or more, in runs that fill 0.61 of all its tiles, 0.7 below 2 MiB; from "
-             "there on items of more than 4 bytes in any",
+     .when = "1 MiB or more, in runs that fill 0.61 of all its tiles, 0.7 below 2 MiB, from "
+             "there on items of more than 4 bytes in any; of items of 1 and 2 bytes those that "
+             "move together so",
      .why = "emptier tiles of 4-byte items by boxed 0.66 to 0.95 of its time (38 of 39 drawn), "
             "fuller ones by small 1.13 to 1.4 (6), of wider items by boxed 1.1 to 2 (120): "
             "H200, 2026-11-29",
