@@ -67,14 +67,15 @@ static int are_no_vectors(const gop_ctx *ctx, const gop_task *task)
 /* Vectorized: threads of what is not there wait as long as the others. */
 static int fill_threads(const gop_ctx *, const gop_task *task, const gop_plan *plan)
 {
-    return plan->cost >= (moved_item(task) == 8 ? 0.53f : 0.3f); /* items of a tile */
+    return plan->cost >= (moved_item(task) == 8 ? 0.53f : 0.3f); /* of tiles, what is there */
 }
 
-/* Shifted: likewise; but where rows of the output start anywhere, so do the lines of a box. */
+/* Shifted: likewise; but pairs of bytes where rows of the output start anywhere, as lines of
+ * boxes then do. */
 static int fill_half(const gop_ctx *, const gop_task *task, const gop_plan *plan)
 {
     const int64_t rows = transpose_offsets_out(GOP_OWN(const tiling_plan, plan)->all);
-    return plan->cost >= (rows * moved_item(task) % 8 == 0 ? 0.5f : 0.45f);
+    return plan->cost >= (moved_item(task) == 2 && rows % 4 != 0 ? 0.45f : 0.5f);
 }
 
 static int are_sectors(const gop_ctx *, const gop_task *task)
@@ -101,7 +102,8 @@ static const double MEMORY = 3.21e12, /* bytes a second, */
     MEASURED = 4.92e12;               /* of that GPU's memory by its clock */
 static const double GATHERED_BEGINS = 2.85e-6, /* seconds, */
     READ_TAKES = 6.0e-9,                       /* of an SM, an item a thread and turn, */
-    CUT_MOVES = 40 * 32; /* and bytes as which a line counts that ends within a sector */
+    CUT_MOVES = 40 * 32; /* and bytes as which a line counts that ends within a sector: they
+                          * are written in parts */
 static const double BOXED_BEGINS = 2.06e-6, /* seconds, */
     PIECES_TAKE = 196e-9,                   /* of an SM, a piece of 16 bytes a thread, */
     ODD_OUT_TAKES = 56e-9, /* and for four items a thread where they lie anywhere in words of */
@@ -207,20 +209,19 @@ static const gop_candidate candidates[] = {
      .pays = fill_tiles},
     {.row = &transpose_small_row,
      .suits = are_not_few_bytes,
-     .when = "small arrays, of items of a byte from 2^17 on, of two with 5 axes from 2^16",
+     .when = "small arrays, of items of a byte from 160 KiB on, of two with 5 axes from 2^16",
      .why = "all of a small array on its way at once, (3, 131072) of 2 bytes 0.97 of copy for "
             "0.73 an item a thread, which beat boxed: H200, 2026-11-21; fewer items of a byte "
             "by naive 0.8 to 1 of its time (53 drawn), of two with 5 axes 0.8 to 1.02 (19): "
             "H200, 2026-11-29"},
     {.row = &transpose_shifted_row,
      .suits = are_not_few_bytes,
-     .when =
-         "2^17 items or more of a byte, or of two, in runs that fill half of all its tiles, "
-         "0.45 where rows of the output do not start at multiples of 8 bytes",
+     .when = "items of a byte, 160 KiB or more, and of two, in runs that fill half of all its "
+             "tiles, "
+             "0.45 of two bytes where rows of the output do not start at multiples of 8",
      .why = "0.5 to 0.75 full 0.65 of copy, boxed 0.55; less than half full 0.46 for 0.63, 26 "
-            "of 29 calls: H200, 2026-11-24; 0.45 to 0.5 full 0.82 to 1.05 of boxed's and "
-            "gathered's time, 0.93 in the median, where rows start anywhere (10 drawn): H200, "
-            "2026-11-29",
+            "of 29 calls: H200, 2026-11-24; 0.45 to 0.5 full 0.82 to 0.95 of boxed's and "
+            "gathered's time (6 drawn): H200, 2026-11-29",
      .pays = fill_half},
     {.row = &transpose_gathered_row,
      .suits = are_not_few_bytes,
@@ -233,11 +234,11 @@ static const gop_candidate candidates[] = {
      .pays = is_sooner_gathered},
     {.row = &transpose_boxed_row,
      .suits = are_not_few_bytes,
-     .when = "any axes, of bytes from 2^17 on",
+     .when = "any axes; of bytes from 160 KiB on, of two with 5 axes from 2^16",
      .why = "94.9 % of all calls from 4 MiB not slower than PyTorch and CuPy, 78.4 without its "
             "boxes: H200, 2026-11-23"},
     {.row = &transpose_naive_row,
-     .why = "fewer than 2^17 bytes 0.72 to 1.01 of small's time (26 drawn): H200, 2026-11-29; "
+     .why = "fewer bytes 0.72 to 1.01 of small's time (26 drawn): H200, 2026-11-29; "
             "and takes all that is left: a single item beside multiples of 16 bytes"},
 };
 
