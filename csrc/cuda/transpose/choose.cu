@@ -37,8 +37,10 @@ static int64_t bytes_of(const gop_task *task)
 /* Items as they move: neighbours that stay together are one. */
 static int64_t moved_item(const gop_task *task)
 {
-    gop_permutation g = task->geometry.permutation;
-    return transpose_widen(task, &g);
+    const gop_permutation &g = task->geometry.permutation;
+    if (g.in[g.rank - 1] != 1 || g.out[g.rank - 1] != 1) return transpose_item(task);
+    gop_permutation moved = g;
+    return transpose_widen(task, &moved);
 }
 
 static int are_not_few(const gop_ctx *, const gop_task *task)
@@ -67,47 +69,49 @@ static int are_no_vectors(const gop_ctx *ctx, const gop_task *task)
 /* Vectorized: threads of what is not there wait as long as the others. */
 static int fill_threads(const gop_ctx *, const gop_task *task, const gop_plan *plan)
 {
-    return plan->cost >= (moved_item(task) == 8 ? 0.53f : 0.3f); /* of tiles, what is there */
+    const float there = plan->cost; /* of its tiles, as below */
+    return there >= 0.53f || (there >= 0.3f && moved_item(task) != 8);
 }
 
 /* Shifted: likewise; but pairs of bytes where rows of the output start anywhere, as lines of
  * boxes then do. */
 static int fill_half(const gop_ctx *, const gop_task *task, const gop_plan *plan)
 {
+    if (plan->cost >= 0.5f || plan->cost < 0.45f) return plan->cost >= 0.5f;
     const int64_t rows = transpose_offsets_out(GOP_OWN(const tiling_plan, plan)->all);
-    return plan->cost >= (moved_item(task) == 2 && rows % 4 != 0 ? 0.45f : 0.5f);
+    return moved_item(task) == 2 && rows % 4 != 0;
 }
 
 static int are_sectors(const gop_ctx *, const gop_task *task)
 {
-    return transpose_item(task) < 4 || bytes_of(task) >= SECTORS_FROM;
+    return transpose_item(task) < 4 ? moved_item(task) >= 4 : bytes_of(task) >= SECTORS_FROM;
 }
 
 /* Sectored: a thread's instructions for items that are not there are slower than memory, but
  * where items are so wide that memory is slower. */
 static int fill_tiles(const gop_ctx *, const gop_task *task, const gop_plan *plan)
 {
+    if (plan->cost >= 0.7f) return 1;
     const bool may_be_small = transpose_item(task) >= 4 && bytes_of(task) < 2 * SECTORS_FROM;
-    return plan->cost >= (may_be_small ? 0.7f : 0.61f) ||
-           (!may_be_small && moved_item(task) > 4);
+    return !may_be_small && (plan->cost >= 0.61f || moved_item(task) > 4);
 }
 
 /* ---- gathered or boxed ---- */
 
-/* What they take of items of 1 and 2 bytes, fitted to 1013 random calls that both take: H200,
+/* What they take of items of 1 and 2 bytes, fitted to 961 random calls that both take: H200,
  * 2026-11-29. Instructions overlap with memory, and an array that the L2 cache holds is not
  * waited for. */
-static const double MEMORY = 3.21e12, /* bytes a second, */
-    HELD = 117e6,                     /* of both arrays, of which about half is in the cache, */
+static const double MEMORY = 3.28e12, /* bytes a second, */
+    HELD = 115e6,                     /* of both arrays, of which about half is in the cache, */
     MEASURED = 4.92e12;               /* of that GPU's memory by its clock */
-static const double GATHERED_BEGINS = 2.85e-6, /* seconds, */
-    READ_TAKES = 6.0e-9,                       /* of an SM, an item a thread and turn, */
-    CUT_MOVES = 40 * 32; /* and bytes as which a line counts that ends within a sector: they
+static const double GATHERED_BEGINS = 2.84e-6, /* seconds, */
+    READ_TAKES = 6.25e-9,                      /* of an SM, an item a thread and turn, */
+    CUT_MOVES = 43 * 32; /* and bytes as which a line counts that ends within a sector: they
                           * are written in parts */
-static const double BOXED_BEGINS = 2.06e-6, /* seconds, */
-    PIECES_TAKE = 196e-9,                   /* of an SM, a piece of 16 bytes a thread, */
+static const double BOXED_BEGINS = 2.03e-6, /* seconds, */
+    PIECES_TAKE = 209e-9,                   /* of an SM, a piece of 16 bytes a thread, */
     ODD_OUT_TAKES = 56e-9, /* and for four items a thread where they lie anywhere in words of */
-    ODD_IN_TAKES = 34e-9;  /* the output, or of the input */
+    ODD_IN_TAKES = 35e-9;  /* the output, or of the input */
 enum { PROCESSORS = 132, FOUR = 4 };
 
 /* Of an array of so many bytes, with all that either moves and a share of its instructions. */
@@ -116,7 +120,8 @@ static double overlapped(const gop_ctx *ctx, double bytes, double moved, double 
     const double rate = ctx->info.bandwidth > 0 ? ctx->info.bandwidth : MEASURED;
     const double held = 2 * bytes / HELD, far = 1 - 1 / (1 + held * held * held);
     const double memory = moved * far / (MEMORY * rate / MEASURED);
-    return cbrt(instructions * instructions * instructions + memory * memory * memory);
+    const double one = instructions * instructions, other = memory * memory;
+    return sqrt(sqrt(one * one + other * other));
 }
 
 /* The boxes of the SM that has the most, of all. */
@@ -134,40 +139,44 @@ static double cut_of(const gop_permutation &g, int item, int64_t line)
 {
     int64_t bits = line;
     for (int axis = 0; axis < g.rank; axis++) {
-        const int64_t bytes = (int64_t)gop_magnitude(g.out[axis]) * item;
-        if (bytes >= line && g.out[axis] != 1) bits |= bytes;
+        const int64_t bytes = g.out[axis] * item;
+        if (bytes >= line) bits |= bytes;
     }
     const int64_t multiple = bits & -bits;
     return multiple < 32 ? 1 - (double)multiple / 32 : 0;
 }
 
-static bool are_odd(const gop_permutation &g, const int64_t *stride)
+/* Whether there are no neighbours, or they begin anywhere in words of four. */
+static bool are_odd(const gop_permutation &g, const int64_t *stride, int item, int moved)
 {
     int64_t bits = 0;
     bool is_line = false;
     for (int axis = 0; axis < g.rank; axis++)
-        if (stride[axis] == 1) is_line = true;
-        else bits |= stride[axis];
-    return !is_line || bits % FOUR != 0;
+        if (stride[axis] * item <= moved) is_line = true;
+        else bits |= stride[axis] * item;
+    return !is_line || bits % (FOUR * moved) != 0;
 }
 
 static int is_sooner_gathered(const gop_ctx *ctx, const gop_task *task, const gop_plan *plan)
 {
-    gop_permutation g = task->geometry.permutation;
+    const gop_permutation &g = task->geometry.permutation;
     const gathered_plan &own = *GOP_OWN(const gathered_plan, plan);
     const gathering &p = own.boxes;
-    const int item = transpose_widen(task, &g), kinds = FOUR / p.apart;
+    const int item = transpose_item(task), kinds = FOUR / p.apart;
     const double bytes = (double)g.size * item, share = share_of_one(ctx, own);
-    const double rows = ceil((double)p.groups / kinds / p.at_once);
-    const double reads = (double)(kinds / p.teams) * (double)blocks_for(p.words, p.team) *
-                         rows * (FOUR / item) * plan->cost; /* in turns */
+    const int rows = (p.groups + kinds * p.at_once - 1) / (kinds * p.at_once);
+    const int reads = kinds / p.teams * ((p.words + p.team - 1) / p.team) * rows *
+                      (FOUR / own.item); /* a thread's of a box */
     const double cut = bytes / p.line_bytes * cut_of(g, item, p.line_bytes);
-    const double odd = ODD_OUT_TAKES * are_odd(g, g.out) + ODD_IN_TAKES * are_odd(g, g.in);
-    const double stores =
-        PIECES_TAKE * bytes / 16 / BOX_THREADS + odd * (double)g.size / FOUR / BOX_THREADS;
-    return GATHERED_BEGINS + overlapped(ctx, bytes, 2 * bytes + CUT_MOVES * cut,
-                                        READ_TAKES * reads * (double)p.boxes * share) <
-           BOXED_BEGINS + overlapped(ctx, bytes, 2 * bytes, stores * share);
+    const double odd = ODD_OUT_TAKES * are_odd(g, g.out, item, own.item) +
+                       ODD_IN_TAKES * are_odd(g, g.in, item, own.item);
+    const double pieces = bytes / 16 / BOX_THREADS,
+                 words = bytes / own.item / FOUR / BOX_THREADS;
+    return GATHERED_BEGINS +
+               overlapped(ctx, bytes, 2 * bytes + CUT_MOVES * cut,
+                          READ_TAKES * reads * plan->cost * (double)p.boxes * share) <
+           BOXED_BEGINS +
+               overlapped(ctx, bytes, 2 * bytes, (PIECES_TAKE * pieces + odd * words) * share);
 }
 
 static const gop_candidate candidates[] = {
@@ -228,8 +237,8 @@ static const gop_candidate candidates[] = {
      .when = "items of 1 and 2 bytes, where the turns in which a warp reads its items and the "
              "lines of the output that it cuts are expected to take less time than boxed's "
              "stores",
-     .why = "of 501 drawn calls that neither of those above takes boxed loses 5 % in 235, "
-            "gathered in 158, up to three turns by gathered in 87, as expected in 48: H200, "
+     .why = "of 494 drawn calls that none of those above takes boxed loses 5 % in 234, "
+            "gathered in 154, up to three turns by gathered in 85, as expected in 49: H200, "
             "2026-11-29",
      .pays = is_sooner_gathered},
     {.row = &transpose_boxed_row,
