@@ -282,9 +282,9 @@ def test_architectures_of_a_generation_share_their_ptx():
 def test_files_are_compiled_for_gpus_that_have_their_instructions():
     every = toolkit.RELEASE_ARCHS.split()
     assert toolkit.archs_of("tree", every) == every
-    assert toolkit.archs_of("bulk_sm90", every) == ["90a"]
+    assert toolkit.archs_of("bf16x3_sm90", every) == ["90a"]
     assert toolkit.archs_of("ring_sm80", every) == every[1:]
-    assert toolkit.archs_of("bulk_sm90", ["75", "80"]) == ["75", "80"]  # rows refuse there
+    assert toolkit.archs_of("bf16x3_sm90", ["75", "80"]) == ["75", "80"]  # rows refuse there
     assert toolkit.archs_of("ring_sm80", ["75"]) == ["75"]
 
 

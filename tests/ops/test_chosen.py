@@ -160,11 +160,11 @@ def test_the_chosen_kernel_is_the_one_that_was_measured(op, device):
 
 @pytest.mark.skipif("sim" not in engine.backends(), reason="sim is not built")
 def test_each_candidate_for_a_gpu_is_pinned():
-    """But for bulk, which takes no call on sim, and for the naive kernels, which take what no
-    other does: outputs with gaps, or that start off 16 bytes."""
+    """But for the naive kernels, which take what no other does: outputs with gaps, or that
+    start off 16 bytes."""
     pinned = {(line.split()[0], line.split()[-2]) for line in LINES}
     for op in CALLS:
         roles = {k.name: k.role for k in gpuops.kernels(op, "sim")}
         left = {name for name, role in roles.items() if role == "production"}
-        left -= {kernel for of, kernel in pinned if of == op} | {"bulk", "naive"}
+        left -= {kernel for of, kernel in pinned if of == op} | {"naive"}
         assert op == "matmul" or not left, f"{op}: no line of chosen.txt has {left}"

@@ -87,8 +87,8 @@ def test_the_choice_of_a_reduction_for_an_h200_is_what_was_fastest_there():
         mine = min(times.get(told, np.inf), times[""] if told == chosen else np.inf)
         regret.append(mine / min(mine, *(us for name, us in times.items() if name)))
     assert len(regret) > 800
-    assert np.mean(np.array(regret) <= 1.05) >= 0.935
-    assert np.mean(np.array(regret) <= 1.25) >= 0.98
+    assert np.mean(np.array(regret) <= 1.05) >= 0.95
+    assert np.mean(np.array(regret) <= 1.25) >= 0.99
 
 
 PINNED = (
@@ -172,7 +172,7 @@ def test_precision_is_heard():
 OTHERS = (
     ("add", ((4096, 4096), (4096, 4096)), "vectorized", "vectorized"),
     ("transpose", ((4096, 4096),), "vectorized", "vectorized"),
-    ("transpose", ((33, 3, 5000),), "small", "small"),
+    ("transpose", ((33, 3, 5000),), "sectored", "sectored"),
     ("sum", ((4096, 4096),), "vectorized", "vectorized"),
     ("multiply_add", ((100, 100), (100, 100), (100, 100)), "vectorized", "vectorized"),
     ("transpose", ((3000001, 3),), "boxed", "boxed"),

@@ -84,13 +84,10 @@ def test_every_side_of_vectorized_tiles(dtype):
 
 
 @needs_sim
-def test_bulk_keeps_its_row_where_there_is_no_tma():
-    assert engine.row("transpose", "sim", "bulk")["dtypes"] == ()
-    with pytest.raises(
-        gpuops.KernelRefusedError, match="whose Tensor Memory Accelerator moves rows, got sim"
-    ):
+def test_a_kernel_that_is_gone_names_what_took_its_place():
+    said = "transpose: kernel 'bulk' of sim is now called 'vectorized'"
+    with pytest.raises(ValueError, match=said):
         gpuops.transpose(square(), device="sim", kernel="bulk")
-    assert "cp_async_bulk_load(" in gpuops.source("transpose", "bulk", "cuda")
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64", "complex128"])

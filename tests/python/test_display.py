@@ -55,7 +55,7 @@ if "sim" in engine.backends():
         "older rules": lambda: of_sim(device="sim:cc13"),
         "atomics": counted,
         "row on sim": lambda: counted()[0],
-        "refused": lambda: of_sim(device="sim", only="bulk")[0],
+        "refused": lambda: of_sim(device="sim", only="shifted")[0],
         "sweep": lambda: gpuops.sweep("transpose", A, device="sim", kernel="tiled", rows=[8]),
         "kernels of sim": lambda: gpuops.kernels("transpose", "sim"),
         "kernel of sim": lambda: gpuops.kernels("transpose", "sim")[0],

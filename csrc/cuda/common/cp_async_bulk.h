@@ -33,30 +33,11 @@ GOP_DEVICE void cp_async_bulk_load_multicast(void *to, const void *from, int byt
 #endif
 }
 
-/* Out of shared memory, as part of the thread's open group. */
-GOP_DEVICE void cp_async_bulk_store(void *to, const void *from, int bytes)
-{
-#if GOP_CODE_SM90
-    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
-                 "r"(shared_address(from)), "r"(bytes)
-                 : "memory");
-#endif
-}
-
 /* What this thread stored in shared memory, barriers too, is seen by the engine. */
 GOP_DEVICE void fence_proxy_async(void)
 {
 #if GOP_CODE_SM90
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-#endif
-}
-
-/* Until the engine has read what this thread gave it to write. */
-GOP_DEVICE void cp_async_bulk_wait_read(void)
-{
-#if GOP_CODE_SM90
-    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 #endif
 }
 

@@ -73,12 +73,10 @@ static bool are_long_columns(const gop_ctx *ctx, const gop_task *task)
 /* ---- thin ---- */
 
 enum {
-    THIN_LEAST = 16, /* bytes of a row of several matrices, from this on .. */
-    THIN_MOST = 64,  /* .. to where columns has lines that are long enough */
-    THIN_SMALL = 64, /* columns of items of one or two bytes, from which on columns is faster */
-    THIN_DOUBLES = 20, /* the same of doubles that are compared */
-    THIN_TRUTH = 8,    /* bytes of an item whose truth is asked, likewise */
-    THIN_SECTOR = 32   /* bytes of a row, from which on leaves are cut into parts */
+    THIN_LEAVES = 40, /* of a column: fewer are sooner read by columns, or by indexed */
+    THIN_BYTES = 48,  /* columns of items of one byte, from which on columns is faster, .. */
+    THIN_PAIRS = 65,  /* .. and of two */
+    THIN_SECTOR = 32  /* bytes of a row, from which on leaves are cut into parts */
 };
 
 /* Whether leaves are cut in two, where rows are no groups: then they are read item by item. */
@@ -97,17 +95,9 @@ static int are_thin(const gop_ctx *ctx, const gop_task *task)
     const gop_reduction &g = task->geometry.reduction;
     if (g.kept < 1 || g.outputs == 0) return 1; /* its plan says why not */
     const int64_t item = item_of(task), columns = g.extent[g.kept - 1];
-    const bool gathered = is_gathered(task);
-    if (g.kept > 1) {
-        const int64_t row = columns * item;
-        if (row < THIN_LEAST || row >= THIN_MOST || g.count < LEAF ||
-            (gathered && item <= 2 && !are_long_columns(ctx, task)))
-            return 0;
-    }
-    if (gathered && item <= 2 && columns >= THIN_SMALL) return 0;
-    if (gathered && task->in[0].dtype == GOP_FLOAT64 && columns >= THIN_DOUBLES) return 0;
-    const gop_reduce_op op = task->call->params.reduce.op;
-    if (g.count <= LEAF || ((op == GOP_ANY || op == GOP_ALL) && item >= THIN_TRUTH)) return 0;
+    if (g.count < THIN_LEAVES * LEAF || (item > 4 && !comes_in_order(task))) return 0;
+    if (item <= 2 && !comes_in_order(task) && columns >= (item == 1 ? THIN_BYTES : THIN_PAIRS))
+        return 0;
     return !are_cut_unevenly(ctx, task);
 }
 
@@ -116,10 +106,10 @@ static int are_thin(const gop_ctx *ctx, const gop_task *task)
 enum {
     ROWS_BLOCK = 128,           /* rows of a block */
     ROWS_LONG = 13,             /* elements, below which columns is level or faster, .. */
-    ROWS_SMALL = 3,             /* .. but for small items in any order, .. */
+    ROWS_SMALL = 3,             /* .. but in any order of items of two bytes; of one 2, .. */
     ROWS_SMALL_BYTES = 8 << 20, /* .. of this many bytes or more */
     ROWS_ORDERED = 256,         /* bytes of a row in order, beyond which short is faster, .. */
-    ROWS_FULL = 8,              /* .. but of 8-byte items, where SMs have so many blocks */
+    ROWS_FULL = 8,              /* .. but where SMs have so many blocks */
     ROWS_PAIRED = 128           /* bytes of a row, beyond which a block alone on its SM waits */
 };
 
@@ -133,9 +123,10 @@ static int are_short_rows(const gop_ctx *ctx, const gop_task *task)
     int64_t bytes = g.count * item;
     for (int d = 0; d < g.kept; d++) bytes += (g.extent[d] - 1) * g.in[d] * item;
     if (g.count < ROWS_LONG &&
-        (ordered || item > 2 || g.count < ROWS_SMALL || bytes < ROWS_SMALL_BYTES))
+        (ordered || item > 2 || g.count + (item == 1) < ROWS_SMALL || bytes < ROWS_SMALL_BYTES))
         return 0;
-    if (ordered && pitch > ROWS_ORDERED && (item != 8 || blocks < ROWS_FULL)) return 0;
+    if (ordered && pitch > ROWS_ORDERED && blocks < ROWS_FULL) return 0;
+    if (!ordered && pitch <= ROWS_PAIRED) return g.outputs > FEW;
     return blocks >= (pitch > ROWS_PAIRED ? 2 : 1);
 }
 
@@ -168,34 +159,39 @@ static int are_no_odd_bytes(const gop_ctx *, const gop_task *task)
 /* ---- few ---- */
 
 enum {
-    FEW_BLOCK = 8, /* leaves of which vectorized makes a block */
-    FEW_MOST = 840,
+    FEW_BLOCK = 8,      /* leaves of an output of which vectorized makes a block, */
+    FEW_BYTES = 16,     /* of items of a byte */
+    FEW_MOST = 840,     /* of all outputs */
     FEW_POSITIONS = 512 /* the same of positions */
 };
 
-/* Few leaves of one output, that vectorized does not fold as soon. */
+/* Few leaves in any order, that vectorized does not fold as soon. */
 static int are_few_leaves(const gop_ctx *, const gop_task *task)
 {
     const gop_reduction &g = task->geometry.reduction;
     const gop_reduce_op op = task->call->params.reduce.op;
-    const int64_t item = item_of(task);
-    if (comes_in_order(task) || g.outputs > 1) return 1;
+    const int64_t item = item_of(task), leaves = reduce_leaves(g);
+    if (comes_in_order(task) || g.count <= LEAF) return 1;
     const bool is_sum = op == GOP_SUM || op == GOP_MEAN;
     const bool is_block =
-        item <= (is_sum ? 1 : 4) && g.count > LEAF && g.count <= FEW_BLOCK * LEAF;
-    return !is_block && g.count < (has_position(task) ? FEW_POSITIONS : FEW_MOST) * LEAF;
+        item <= (is_sum ? 1 : 4) && leaves <= (item == 1 ? FEW_BYTES : FEW_BLOCK);
+    return !is_block && g.outputs * leaves < (has_position(task) ? FEW_POSITIONS : FEW_MOST);
 }
 
 /* ---- short ---- */
 
-enum { SHORT_LIGHT = 12 }; /* elements whose accumulators are sent whatever they are */
+enum {
+    SHORT_LIGHT = 12,     /* elements whose accumulators are sent whatever they are */
+    SHORT_BYTES = 8 << 20 /* of all rows: memory is waited for, not what is sent */
+};
 
 /* To send accumulators takes longest here, and half of those of a row of 17 have no element.
  * In any order a thread alone has whole rows, or many loads of one. */
 static int are_light(const gop_ctx *, const gop_task *task)
 {
     const int64_t count = task->geometry.reduction.count, item = item_of(task);
-    if (count <= SHORT_LIGHT) return 1;
+    if (count <= SHORT_LIGHT || task->geometry.reduction.outputs * count * item <= SHORT_BYTES)
+        return 1;
     if (!comes_in_order(task)) return item == 16 && count > 48;
     if (item == 4) return count <= 16 || count > 24;
     return item == 8 || count > 32;
@@ -277,30 +273,26 @@ static const gop_candidate candidates[] = {
     {.row = &reduce_thin_row,
      .suits = are_thin,
      .when =
-         "columns whose rows follow each other; fewer than 64 of items of 1 and 2 bytes and "
-         "20 of doubles, where order does not matter; of several matrices rows of 16 to 63 "
-         "bytes and 2048 of them, of small items in any order only such as outgrow the cache; "
-         "not where each leaf would be cut in two between groups, nor of one leaf, nor the "
-         "truth of items of 8 bytes and more",
+         "columns of 40 leaves and more whose rows follow each other; in order, or items of "
+         "at most 4 bytes, fewer than 48 of 1 byte and 65 of 2; not where each leaf would be "
+         "cut in two between groups",
      .why =
-         "16384 rows of 42 float64 6.7 us, by blocks of a leaf 23: H200, 2026-11-23; (7, "
-         "262144, 16) bfloat16 along the second 19.8, indexed 30.8, but (7920, 512, 2) int32 "
-         "41.8 and 12.7: H200, 2026-11-24; 23 columns of float32 cut in two 21.5 for 12.0: "
-         "H200, 2026-11-24; 64 columns of small items and more by columns 0.88 of its time "
-         "(median of 11 drawn), 20 doubles compared and more 0.85 (of 5), small items of "
-         "several matrices by the others 0.93 (of 6): H200 and H100, 2026-11-27; one leaf by "
-         "columns 0.47 to 0.69 (5 of 5), truth 0.5 to 0.8 (4 of 4): H200, 2026-11-29"},
+         "of 40 leaves and more it takes 0.51 to 1.19 of the others' time, 0.92 in the median "
+         "(35 drawn), of fewer 0.74 to 3.6, 1.29 (61), wider items in any order 0.95 to 2, "
+         "1.07 "
+         "(7), 49 to 53 columns of bytes 1.08 to 1.24 (3): H200, 2026-11-29; 23 columns of "
+         "float32 cut in two 21.5 for 12.0: H200, 2026-11-24"},
     {.row = &reduce_rows_row,
      .suits = are_short_rows,
-     .when = "rows one upon the other: of 13 elements and more (3 of items of 1 and 2 bytes, 8 "
-             "MiB, where order does not matter), in order of 256 bytes at most, or more of "
-             "8-byte items where an SM has 8 blocks of 128 rows; a block an SM at "
-             "least, two from 129 bytes on",
-     .why = "120 MB 1.2 to 6.4 times as fast as the best of the others; in order beyond 256 "
-            "bytes short has 0.8 to 1.2 of its time; a block alone 0.7 to 0.95 of the speed: "
-            "H200, 2026-11-27; 33 to 45 items of 8 bytes 0.67 to 0.78 of short's time from 9 "
-            "blocks an SM on (5 drawn), 0.96 to 1.11 with 3 to 6 (4): H200 and H100, "
-            "2026-11-27"},
+     .when =
+         "rows one upon the other: of 13 elements and more (2 of items of a byte, 3 of two, "
+         "8 MiB, where order does not matter); a block of 128 rows an SM at least, two "
+         "from 129 bytes on, 8 in order beyond 256 bytes; in any order up to 128 bytes "
+         "more than 1024 rows",
+     .why = "120 MB 1.2 to 6.4 times as fast as the best of the others: H200, 2026-11-27; of "
+            "13 elements and more 0.26 to 0.91 of their time (31 of 32 drawn), up to 1024 rows "
+            "0.94 to 1.95 (9), short rows of bytes 0.57 to 1.04 (19), sums of two and three "
+            "halves twice (3): H200, 2026-11-29"},
     {.row = &reduce_columns_row,
      .suits = are_no_odd_bytes,
      .when = "outputs side by side; not bytes in lines that no two columns divide, of 129 to "
@@ -309,19 +301,23 @@ static const gop_candidate candidates[] = {
             "matters; those bytes 0.63 to 0.78 by indexed (4): H200 and H100, 2026-11-27"},
     {.row = &reduce_few_row,
      .suits = are_few_leaves,
-     .when = "up to 1024 leaves of 2048 elements; of one output whose order does not matter "
-             "not 2 to 8 leaves of items up to 4 bytes, nor of sums of bytes, and not from 840 "
-             "leaves on, of positions from 512",
+     .when = "up to 1024 leaves of 2048 elements; where order does not matter, of outputs of "
+             "several leaves not 2 to 8 of items up to 4 bytes (sums of bytes alone; 16 of "
+             "bytes), and not from 840 in all on, of positions from 512",
      .why = "all loads on their way at once: 10 float32 3.55 us, CuPy 3.48, a million 8.5, "
             "CuPy 9.1: H200, 2026-11-21 and 22; those leaves by vectorized .66 to .96 of its "
             "time (34 of 37 drawn), sums of larger items 1.06 to 1.3 (6 of 6), from 840 leaves "
             "on .71 to 1.05 (20 of 22, once 1.37), positions from 512 .83 to 1.02 (13 of 13): "
-            "H200 and H100, 2026-11-28 and 29"},
+            "H200 and H100, 2026-11-28 and 29; of several outputs .58 to 1.09 (7), of 9 to 16 "
+            "leaves of bytes .80 to .93, once 1.27 (5): H200, 2026-11-29"},
     {.row = &reduce_short_row,
      .suits = are_light,
-     .when = "many outputs of at most 12 elements, or of more in order (of 4 bytes not 17 to "
-             "24, of 1, 2 and 16 not up to 32) and of 16 bytes from 49 on",
+     .when =
+         "many outputs of at most 12 elements, or up to 8 MiB; of more in order (of 4 bytes "
+         "not 17 to 24, of 1, 2 and 16 not up to 32) and of 16 bytes from 49 on",
      .why =
+         "up to 8 MiB 0.22 to 0.94 of the time of indexed and vectorized, once 1.0 (14 drawn): "
+         "H200, 2026-11-29; "
          "positions of (811, 41, 15, 16) float32 47.5 us, indexed 25.1, sums of 20 int16 36.1 "
          "and 18.7; sums of 45 halves 28.5, indexed 40.7: H200, 2026-11-25"},
     {.row = &reduce_vectorized_row,

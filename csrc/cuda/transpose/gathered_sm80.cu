@@ -331,6 +331,7 @@ static gop_status transpose_gathered_plan(const gop_ctx *ctx, const gop_task *ta
     const int64_t at_once =
         min_of(PROCESSOR / (int64_t)(gather_shared(p, item) + 1024), BLOCKS);
     own.blocks = (unsigned)min_of(p.boxes, at_once * ctx->info.processors);
+    own.item = item;
     return GOP_OK;
 }
 

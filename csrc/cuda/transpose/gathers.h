@@ -35,6 +35,7 @@ struct gathering {
 struct gathered_plan {
     gathering boxes;
     unsigned blocks;
+    int item; /* as it moves */
 };
 
 /* Where a group lies, behind the box's first item in the output and in shared memory. */

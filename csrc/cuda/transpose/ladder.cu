@@ -23,7 +23,6 @@
     ROW(transpose, packed) \
     ROW(transpose, boxed) \
     ROW(transpose, gathered) \
-    ROW(transpose, bulk) \
     ROW(transpose, sectored) \
     ROW(transpose, shifted) \
     ROW(transpose, small) \

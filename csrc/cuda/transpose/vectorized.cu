@@ -152,6 +152,7 @@ static gop_status plan_tiles(const gop_permutation &g, int item, int side, gop_p
         if (tile.item != item || tile.side != side) continue;
         GOP_TRY(transpose_tiling("vectorized", g, side, side, 0, &v.tiles));
         plan->launch = v.tiles.is_brief ? tile.single : tile.joined;
+        plan->cost = transpose_filled(g, v.tiles, side, side);
         return GOP_OK;
     }
     return gop_fail(
@@ -188,4 +189,5 @@ extern const gop_row transpose_vectorized_row = {
     .tunables = {{"side", 5, {0, 32, 64, 128, 256}}}, /* items along a tile; 0: by their size */
     .plan = transpose_vectorized_plan,
     .dtypes = GOP_EVERY_DTYPE,
+    .before = "bulk",
 };
