@@ -264,7 +264,8 @@ typedef struct gop_call {
 typedef struct gop_run_options {
     gop_device device;
     const char *kernel; /* NULL: as the choice of the ladder says */
-    int fits; /* the output has the dtype and shape that were inferred: nobody has to look */
+    int fits; /* the output has the dtype and shape that were inferred, so they are not compared
+               */
     int made; /* and it is new memory */
 } gop_run_options;
 

@@ -105,7 +105,7 @@ GOP_EXACT_FN void gop_exact_add_whole(gop_exact_line line, uint64_t bits, int is
     at[line.stride] += is_signed ? (int64_t)bits >> 32 : (int64_t)(bits >> 32);
 }
 
-/* Of a float64's bits that are NaN or infinite; 0 of finite ones. */
+/* What a float64 is by its bits: NaN, an infinity, or 0 for a finite number. */
 GOP_EXACT_FN int gop_exact_special(uint64_t bits)
 {
     const uint64_t infinite = UINT64_C(0x7ff) << 52, magnitude = bits & ~(UINT64_C(1) << 63);
@@ -180,7 +180,8 @@ typedef struct gop_exact_leading {
     int exponent, more;
 } gop_exact_leading;
 
-/* Of carried words, none of which has a sign, over `by`; 0 where all are 0. */
+/* The leading bits of a number in carried words without signs, divided by `by`; 0 if all are 0.
+ */
 GOP_EXACT_FN gop_exact_leading gop_exact_lead(gop_exact_line line, uint64_t by)
 {
     gop_exact_leading lead = {0, 0, 0};

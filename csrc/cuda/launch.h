@@ -69,15 +69,15 @@ gop_cuda_how gop_cuda_first(const gop_ctx *ctx, const gop_task *task, int is_fol
                      kernel, grid, block, shared, __VA_ARGS__)
 
 /* The same for a kernel that is made ready while the one before runs (programmatic dependent
- * launch). Every thread calls grid_dependency_sync: first of all, or, where the kernel
- * before has let it begin with what it needs written, last, so that it does not end sooner.
- */
+ * launch). Every thread calls grid_dependency_sync: at entry, or, if the kernel before has
+ * triggered this one with all its inputs written, at exit, so that it does not end sooner. */
 #define GOP_LAUNCH_EARLY(ctx, kernel, grid, block, shared, ...)                                \
     gop_cuda_launch_(ctx, GOP_CUDA_EARLY, #kernel, kernel, grid, block, shared, __VA_ARGS__)
 
-/* The same for the first kernel of a call whose threads call grid_dependency_sync ahead
- * of all that they read and write: early where memory takes longer for the operands than the
- * host for the launch, which costs it more than one as a graph; else as followed or not. */
+/* The same for the first kernel of a call, whose threads call grid_dependency_sync before they
+ * read or write: as a programmatic dependent launch if the call is memory-bound for long enough
+ * to hide it, since it costs the host more than a launch as a graph; else as followed or not.
+ */
 #define GOP_LAUNCH_FIRST(ctx, task, is_followed, kernel, grid, block, shared, ...)             \
     gop_cuda_launch_(ctx, gop_cuda_first(ctx, task, is_followed), #kernel, kernel, grid,       \
                      block, shared, __VA_ARGS__)

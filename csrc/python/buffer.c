@@ -27,7 +27,7 @@ typedef struct handle {
 
 static PyTypeObject *handle_type;
 
-/* Of a Handle; what is none is its own. */
+/* The Buffer of a Handle; any other object is returned as it is. */
 static PyObject *handle_buffer(PyObject *object)
 {
     return PyObject_TypeCheck(object, handle_type) ? ((handle *)object)->buffer : object;

@@ -80,7 +80,7 @@ static void delete_versioned(dl_versioned *managed)
     free_exported(managed->context);
 }
 
-/* Runs for a capsule that nobody consumed: a consumed one has another name. */
+/* Frees a capsule that was not consumed: a consumed one has another name. */
 static void capsule_free(PyObject *capsule)
 {
     void *managed;

@@ -1,8 +1,8 @@
 /*
  * foreign.c - arrays of CuPy and PyTorch, read and made without Python.
  *
- * Only arrays whose library works on the device's default stream, where our work goes too, so
- * that nobody has to wait for anybody. For all others gpuops/arrays.py has the words.
+ * Only arrays whose library works on the device's default stream: our work goes there too, so
+ * neither has to wait for the other. For all others gpuops/arrays.py has the words.
  */
 #include "python/dlpack.h"
 

@@ -99,7 +99,7 @@ static int read_line(PyObject *object, gop_array *line)
     return 1;
 }
 
-/* Of the first input's kind and dtype, and on its device. */
+/* Whether an operand has the kind, dtype and device of the first input. */
 static int is_alike(const gop_request *r, PyObject *object, const gop_array *line)
 {
     const gop_array *first = &r->call.in[0];

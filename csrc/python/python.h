@@ -290,7 +290,7 @@ int gop_read_op(const char *name, gop_op *op);
 int gop_read_params(PyObject *params, gop_call *call);
 int gop_read_tunables(PyObject *tunables, gop_call *call);
 int gop_read_axes(PyObject *tuple, const char *op, gop_axes *axes);
-/* Of a reduction, whose operands are read. */
+/* Reads `initial` of a reduction, after its operands. */
 int gop_read_initial(PyObject *initial, gop_call *call);
 int gop_read_precision(PyObject *word, gop_precision *precision);
 
@@ -298,7 +298,7 @@ int gop_read_precision(PyObject *word, gop_precision *precision);
 
 extern PyTypeObject *gop_buffer_type;
 int gop_buffer_ready(PyObject *module);
-/* Of a Buffer, or a Handle of one; NULL for anything else. */
+/* The array of a Buffer, or of a Handle of one; NULL for anything else. */
 const gop_array *gop_buffer_array(PyObject *object);
 int gop_buffer_readonly(PyObject *buffer);
 /* Reads an ndarray or a Buffer into a gop_array, or a pair of one and the dtype that kernels

@@ -93,8 +93,8 @@ static void leaves_of(void *argument, int64_t begin, int64_t end, int worker)
     }
 }
 
-/* Of each column: its leaves fold into the first of them. The padding is -0.0,
- * which changes nothing. */
+/* Folds the leaves of each column into the first one. The padding is -0.0, which changes
+ * nothing. */
 static gop_status fold_squares(const norm_job *job)
 {
     const int64_t sides = (job->columns + job->side - 1) / job->side;

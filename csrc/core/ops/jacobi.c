@@ -97,7 +97,7 @@ static double jacobi_work(const gop_call *call)
     return gop_describe_jacobi_step.work(call);
 }
 
-/* Of one step, the least there is. */
+/* The traffic of one step: a call makes at least one. */
 static double jacobi_bytes(const gop_task *task)
 {
     return gop_describe_jacobi_step.bytes(task);

@@ -28,7 +28,7 @@ void gop_rdf_cell(const gop_call *call, int64_t frame, double cell[9]);
 
 /* Fills in the box of the first frame, the kind of all boxes, the bounds of all points and what
  * a guess in float32 is off by. Points on a device are reduced there, where they are found to
- * be finite too. Of one frame, estimates how many pairs are near along open axes. */
+ * be finite too. If there is one frame, estimates how many pairs are near along open axes. */
 gop_status gop_rdf_survey(const gop_call *call, double r_max, gop_frames *f, gop_arena *arena);
 
 #endif

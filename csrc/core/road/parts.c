@@ -77,7 +77,7 @@ static int64_t largest_operand(const gop_call *call)
     return largest;
 }
 
-/* Of the axes that serve, the outermost one in the output's memory. */
+/* Chooses, among the axes that can be cut, the outermost one in the output's memory. */
 static int choose_panel_axis(cut *c)
 {
     const gop_call *call = c->task->call;

@@ -56,7 +56,7 @@ typedef struct reduce_fold {
     void (*stack)(void *to, const void *const *row, int lanes, int rows, int64_t n);
     /* to[i] = a leaf of the n elements at x + i * pitch, 0 < n <= LEAF */
     void (*leaves)(void *to, const void *x, int64_t n, int64_t pitch, int64_t outputs);
-    /* Of the minimum: where x[i] < best[i], takes it and its position (at[i], or k). */
+    /* For minima: where x[i] < best[i], takes it and its position (at[i], or k). */
     void (*better)(void *best, int64_t *position, const void *x, const int64_t *at, int64_t k,
                    int64_t n);
     int64_t (*find)(const void *x, const void *value); /* the first that equals */
@@ -81,7 +81,8 @@ typedef struct reduce_direct {
     /* to[i] folds the n elements at x + i * pitch, n <= DIRECT_LEAF */
     void (*leaves)(const reduce_job *job, void *to, const void *x, int64_t n, int64_t pitch,
                    int64_t outputs);
-    /* Of the minimum: the first of n elements whose key is `best`, which one of them has. */
+    /* For minima: the position of the first of n elements with the key `best`, which one of
+     * them has. */
     int64_t (*find)(const reduce_job *job, const void *x, int64_t n, const void *best);
 } reduce_direct;
 
@@ -205,7 +206,7 @@ typedef struct reduce_place {
     int64_t in, where, out; /* offsets, in elements */
 } reduce_place;
 
-/* Of item i, in C order of axes [first, last). */
+/* The offsets of item i, in C order of axes [first, last). */
 static reduce_place locate(const gop_reduction *g, int first, int last, int64_t i)
 {
     reduce_place at = {0, 0, 0};

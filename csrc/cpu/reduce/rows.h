@@ -237,8 +237,8 @@ static void fold_leaf(const reduce_job *job, const reduce_run *run, reduce_curso
     else memcpy(to, value, fold->bytes);
 }
 
-/* Of n elements the whole lines, side by side, into `to`; moves the cursor and returns how many
- * elements they are. */
+/* Folds the whole lines among the next n elements into `to`, side by side. Moves the cursor and
+ * returns how many elements they are. */
 static int64_t fold_short_lines(const reduce_job *job, const reduce_run *run, reduce_cursor *c,
                                 int64_t n, char *to)
 {

@@ -1,11 +1,11 @@
 /*
  * tiles.h - cuts a permutation into tiles that are read and written in runs.
  *
- * Of all axes two matter: the input's fastest and the output's fastest. Where they are short,
- * the next ones join them as long as memory goes on without a gap, so that eight axes of eight
- * have tiles as good as two long ones. So a tile has two sides: x, a run of the input whose
- * elements lie anywhere in the output, and y, a run of the output whose elements lie anywhere
- * in the input. Where, is a table of offsets for each side.
+ * Two axes matter: the input's fastest and the output's fastest. Where they are short, the next
+ * ones join them as long as memory goes on without a gap, so that eight axes of eight have
+ * tiles as good as two long ones. So a tile has two sides: x, a run of the input whose elements
+ * lie anywhere in the output, and y, a run of the output whose elements lie anywhere in the
+ * input. Where, is a table of offsets for each side.
  */
 #ifndef GOP_CPU_TRANSPOSE_TILES_H
 #define GOP_CPU_TRANSPOSE_TILES_H

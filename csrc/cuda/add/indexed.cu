@@ -289,7 +289,7 @@ static gop_status plan_part(const gop_task *task, const gop_elementwise &e, cons
     return GOP_OK;
 }
 
-/* Of more than one step: `rows` of the outermost axis each, but for the last. */
+/* Plans several steps: each takes `rows` of the outermost axis, the last one what is left. */
 static gop_status plan_parts(const gop_task *task, int64_t rows, const bool *flat,
                              gathered_plan &own)
 {

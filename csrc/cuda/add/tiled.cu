@@ -7,9 +7,9 @@
  * neighbours in every operand. An operand that lies across is read along its own run and stored
  * where the output wants it; then the box is computed line by line of the output, and operands
  * that lie as it does are read where they are.
- * Rows of a tile are an odd number of words, so that a column lies in different banks. Of small
- * items a thread reads a word of as many lines as a word has, and turns this square in
- * registers.
+ * Rows of a tile are an odd number of words, so that a column lies in different banks. If items
+ * are smaller than a word, a thread reads a word of as many lines as a word has items, and
+ * transposes this square in registers.
  */
 #include "cuda/add/gathered.h"
 #include "cuda/add/tiles.h"

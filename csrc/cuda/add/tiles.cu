@@ -28,8 +28,8 @@ near_axes add_nearest_first(const gop_elementwise &e, int o)
     return near;
 }
 
-/* Whether the output's order takes less of an operand than memory gives: neither a sector of
- * neighbours, nor elements that serve for a run each. */
+/* Whether the output's order wastes an operand's bandwidth: it uses neither a sector of
+ * neighbours at a time, nor one element for a run each. */
 static bool lies_across(const gop_elementwise &e, int o, const near_axes &near, int item)
 {
     int64_t run = item, served = item;

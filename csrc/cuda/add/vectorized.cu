@@ -5,9 +5,10 @@
  * vector of each operand: 2048 threads of an SM ask for 64 KiB before they wait, and more
  * of a thread reads memory in a worse order. Results leave by streaming stores, so that inputs
  * stay in the L2 cache where both do not fit.
- * All inputs must be one line, or one element for all. Of one that starts off 16 bytes a vector
- * lies across two pieces of memory that do not: both are read, the second from the first-level
- * cache, since it is the next thread's first. That is a kernel of its own, for its registers.
+ * Every input must be one contiguous line, or one element for all. In an input that is not
+ * aligned to 16 bytes, a vector lies across two aligned ones. A thread loads both; the second
+ * hits the L1 cache, since it is the next thread's first. This takes more registers, so it is a
+ * kernel of its own.
  */
 #include <string.h>
 

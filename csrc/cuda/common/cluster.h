@@ -8,7 +8,8 @@
 
 #if GOP_SM90
 
-/* Of a kernel whose launch says how many: gop_cuda_grid(blocks, cluster). */
+/* Marks a kernel that runs in clusters; the launch gives their size: gop_cuda_grid(blocks,
+ * cluster). */
 #if GOP_CODE_SM90
 #define GOP_CLUSTERS __cluster_dims__()
 #else

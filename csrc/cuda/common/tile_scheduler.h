@@ -32,7 +32,8 @@ template <typename I> GOP_DEVICE int2 tile_coordinates(I t, I down, I across, I 
     return make_int2((int)(top + t % many % high), (int)(t % many / high));
 }
 
-/* Of tiles of ROWS by COLUMNS outputs. SHARING blocks have a slice of each sum. */
+/* Item `number` of the schedule, in tiles of ROWS by COLUMNS outputs. With SHARING blocks to a
+ * tile, block `rank` has its slice of each sum. */
 template <int ROWS, int COLUMNS, int SHARING = 1>
 GOP_DEVICE tile_item tile_item_of(const tile_schedule &t, int number, int rank = 0)
 {

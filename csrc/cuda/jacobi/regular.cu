@@ -253,12 +253,13 @@ static gop_status regular_copy(gop_ctx *ctx, const gop_task *task, const regular
                       (row_kind<T> *)r.table);
 }
 
-/* Of f and the kinds of `held` leaves. */
+/* Bytes of shared memory for f and the kinds of `held` leaves. */
 template <typename T> static int64_t held_bytes(int64_t held)
 {
     return LEAF * held * (int64_t)(sizeof(T) + 1);
 }
-/* Of a leaf that stays, with f, or of its items of x. */
+/* Bytes of shared memory for a leaf that stays, with f; or for its items of x, if registers
+ * hold the rest. */
 template <typename T, int WIDTH> static int64_t kept_bytes(void)
 {
     if (regular_block<T, WIDTH, 1>::IN_REGISTERS)

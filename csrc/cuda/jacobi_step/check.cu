@@ -70,7 +70,7 @@ GOP_DEVICE int look_alone(const csr_arrays<T, I> &a, int64_t i, int64_t begin, i
     return bad || is_zero(sum);
 }
 
-/* Of each row of a warp: its terms, from the warp's first on, and what is on the diagonal. */
+/* For each row of a warp: where its terms begin and end, and what is on the diagonal. */
 struct warp_rows {
     int64_t from[WARP], to[WARP];
     int hits[WARP];
@@ -146,7 +146,7 @@ struct row_ends {
     int64_t begin, end;
 };
 
-/* Of a thread's row of group g. Past the last row there are rows without terms. */
+/* The ends of the thread's row of group g. Rows past the last one have no terms. */
 template <typename T, typename I>
 GOP_DEVICE row_ends row_ends_of(const csr_arrays<T, I> &a, int64_t g)
 {

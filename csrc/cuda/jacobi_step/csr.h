@@ -68,7 +68,7 @@ template <typename T> struct csr_hits {
     T last;
 };
 
-/* Of a leaf's terms on the diagonal: how many, and what they add up to. */
+/* The terms of a leaf that are on the diagonal: how many, and their sum. */
 template <typename T> struct on_diagonal {
     int64_t count;
     T value;

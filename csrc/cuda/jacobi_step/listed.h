@@ -31,8 +31,8 @@ GOP_DEVICE int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Puts a row's leaves on the list, by a warp. Gives 1 where they find no room, as rows may that
- * nobody has looked at: others have terms of theirs. */
+/* A warp puts a row's leaves on the list. Returns 1 if there is no room, as can be where rows
+ * of an unvalidated matrix share terms. */
 template <typename T>
 GOP_DEVICE int put_on_list(const long_rows<T> &list, int64_t i, int64_t terms)
 {

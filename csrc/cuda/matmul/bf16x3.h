@@ -9,7 +9,7 @@
 #include "cuda/matmul/straight.h"
 #include "cuda/common/tile_scheduler.h"
 
-/* Of a block: 128 threads that fetch and split b, 256 that multiply. */
+/* A block has 128 producers, which fetch b and split it, and 256 consumers, which multiply. */
 enum { BF16X3_THREADS = 384, BF16X3_PRODUCERS = 128, BF16X3_CONSUMERS = 256 };
 enum { BF16X3_TERMS = 32 }; /* of a stage */
 

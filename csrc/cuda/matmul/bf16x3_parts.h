@@ -66,7 +66,7 @@ GOP_DEVICE void put_pieces(const float (&x)[8], uint8_t *to, int64_t piece_bytes
     }
 }
 
-/* Of the products of pieces those that count, smallest first: a digit names a piece. */
+/* The products of parts that count, smallest first; a digit names a part. */
 GOP_DEVICE constexpr int products_of(int pieces)
 {
     return pieces == 3 ? 6 : pieces == 2 ? 3 : 1;
@@ -166,7 +166,7 @@ struct line_scale {
                     too small for their last bits to be held */
 };
 
-/* Of one step of halves. */
+/* The state of the guard during one step of halves. */
 struct guard_state {
     unsigned tiny;     /* numbers that are not held whole */
     unsigned doubtful; /* places on the list */

@@ -82,7 +82,7 @@ GOP_DEVICE void bf16x3_epilogue(const bf16x3_work &w, const tile_item &at,
                 add_part(all, map_shared_rank(meet, r)[v * BF16X3_CONSUMERS]);
             put(v, all);
         }
-    cluster_sync(); /* nobody leaves whose memory another still reads */
+    cluster_sync(); /* another block may still read from this one */
 }
 
 /* Whether three bfloat16 could not hold a tile's numbers; asked by all consumers. */

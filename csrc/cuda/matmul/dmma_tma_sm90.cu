@@ -102,7 +102,7 @@ GOP_DEVICE void dmma_tma_epilogue(const dmma_tma_work &w, const tile_item &at,
                                                                 v * DMMA_TMA_CONSUMERS);
         put(v, all);
     }
-    if (CLUSTER > 1) cluster_sync(); /* nobody leaves whose memory another still reads */
+    if (CLUSTER > 1) cluster_sync(); /* another block may still read from this one */
 }
 
 template <int TILE, int CLUSTER, bool A_ALONG, bool B_ALONG>

@@ -351,7 +351,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(ENGINE_THREADS, 1)
             engine_store<HALF, W, C>(p, item, out, row, column, rank, t, sum);
         }
     }
-    if (C == 2) cluster_sync(); /* nobody leaves whose memory the other still writes to */
+    if (C == 2) cluster_sync(); /* the other block may still write to this one */
 #endif
 }
 

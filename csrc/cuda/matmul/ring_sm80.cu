@@ -1,10 +1,10 @@
 /*
  * ring_sm80.cu - matmul with few columns, by tensor cores fed from a ring in shared memory.
  *
- * Whoever asks memory for its next bytes only after the last have come waits for most of the
- * time. Copies that nobody waits for (cp.async) keep some 100 KB on their way to each
- * SM, in whole lines of memory, and no register holds them. The large operand is
- * read once, as it lies; the small one is first laid out as the factors that tensor cores take.
+ * A kernel that asks for its next bytes only once the last have come waits most of the time.
+ * Asynchronous copies (cp.async) keep some 100 KB on their way to each SM, in whole lines of
+ * memory, and take no registers. The large operand is read once, as it lies; the small one is
+ * first laid out as the factors that tensor cores take.
  */
 #include "cuda/matmul/lines.h"
 #include "cuda/matmul/thin.h"

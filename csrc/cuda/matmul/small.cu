@@ -3,7 +3,7 @@
  *
  * A product of 32 x 32 leaves most threads of the kernels above without work, and a block that
  * waits for its operands is idle. Here a warp has a product of up to 32 x 32, eight threads one
- * of 8 x 8, and a few warps a larger one or a tile of it: nobody waits for another's operands.
+ * of 8 x 8, and a few warps a larger one or a tile of it: no team waits for another's operands.
  * A team's copies begin together, 16 bytes each where the operands allow it, and while one team
  * waits the others of its SM compute.
  */
@@ -80,7 +80,7 @@ __launch_bounds__(small_shape<T, LANES, R, C>::THREADS, small_shape<T, LANES, R,
     /* Main loop: fetch STAGES stages ahead, multiply. */
     sum_t<T> sum[R][C] = {};
     for (int64_t step = 0, fetched = 0; step * DEPTH < g.k; step++) {
-        if (step > 0 && left > 0) team_sync<LANES>(); /* nobody reads the stage any more */
+        if (step > 0 && left > 0) team_sync<LANES>(); /* no thread reads the stage any more */
         for (; fetched < step + STAGES; fetched++) {
             if (left > 0) fetch((int)(fetched % STAGES));
             copies.commit();

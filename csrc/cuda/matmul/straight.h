@@ -1,6 +1,6 @@
 /*
  * straight.h - operands as tensor maps want them: one axis contiguous, the rest at multiples of
- * 16 bytes. Of 2-byte items, what is not so is copied into scratch.
+ * 16 bytes. Operands of 2-byte items that are laid out otherwise are copied into scratch.
  */
 #ifndef GOP_CUDA_MATMUL_STRAIGHT_H
 #define GOP_CUDA_MATMUL_STRAIGHT_H

@@ -29,7 +29,7 @@ template <bool ALONG> GOP_DEVICE void tf32_fetch(const tf32_work &w, uint8_t *sl
                                                  uint64_t *full, uint64_t *empty, int rank)
 {
     int slot = 0;
-    uint32_t parity = 1; /* the first wait is for nobody */
+    uint32_t parity = 1; /* at first all slots are free */
     for (int it = w.first + blockIdx.x / TF32_CLUSTER; it < w.last;
          it += gridDim.x / TF32_CLUSTER) {
         const tile_item i = tile_item_of<TF32_WIDE, TF32_LINE>(w.turns, it);
@@ -107,9 +107,9 @@ GOP_DEVICE void tf32_take(uint32_t (&x)[16], const uint8_t *other, const tf32_la
     }
 }
 
-/* Of the 64 x 256 results of a warpgroup a thread has two neighbours of the other operand's
- * lines and, of the wide one's, 8 j + 2 q and the next, in sum[4 j ...]. `to` is the place of
- * the first. PAIRS: both lines' are neighbours in memory and inside. */
+/* Writes a thread's part of a warpgroup's 64 x 256 results: two neighbouring lines of the other
+ * operand by lines 8 j + 2 q and the next of the wide one, in sum[4 j ...]. `to` is the place
+ * of the first. PAIRS: both lines' are neighbours in memory and inside. */
 template <bool PAIRS> GOP_DEVICE void put_along(const float (&sum)[128], float *to, int64_t row,
                                                 int64_t col, bool flipped, int64_t rows,
                                                 int64_t columns)
@@ -245,7 +245,7 @@ template <bool ALONG> __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREA
         setmaxnreg_inc<232>();
         tf32_multiply<ALONG>(w, slots, full, empty, rank);
     }
-    cluster_sync(); /* nobody ends while the other may write here */
+    cluster_sync(); /* the other block may still write to this one */
 }
 
 /* Adds the pieces of sums, first to last; a thread has four neighbours. */

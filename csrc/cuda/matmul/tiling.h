@@ -8,7 +8,7 @@
 
 #include "cuda/matmul/tiles.h"
 
-/* What a cut depends on. Of products with few columns a is the large operand. */
+/* What a cut depends on. If there are few columns, a is the large operand. */
 struct tiling_of {
     int64_t m, n, k, batches;
     int item, processors;
@@ -87,7 +87,7 @@ static inline void thin_split(const tiling_of &p, int64_t shortest, int a_proces
     t->blocks = blocks * t->split;
 }
 
-/* Of the kernels of these widths. */
+/* The index of the kernel of this width. */
 static inline int thin_index(int width)
 {
     return __builtin_ctz((unsigned)width);

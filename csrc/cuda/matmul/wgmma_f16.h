@@ -72,7 +72,7 @@ enum {
     PROMOTED = 2, /* slots whose terms the tensor cores add by themselves */
 };
 
-/* Of WAVES, each of 64 rows for either warpgroup. */
+/* The ring of a block whose warpgroups have WAVES waves of 64 rows each. */
 template <int WAVES> struct ring {
     enum {
         TILE_M = 128 * WAVES,

@@ -32,7 +32,7 @@ fetch_tiles(const wgmma_f16_work &w, uint8_t *slots, uint64_t *full, uint64_t *e
 {
     typedef ring<WAVES> R;
     int slot = 0;
-    uint32_t parity = 1; /* the first wait is for nobody */
+    uint32_t parity = 1; /* at first all slots are free */
     for (int it = w.first + blockIdx.x / CLUSTER; it < w.last; it += gridDim.x / CLUSTER) {
         const tile_item i = tile_item_of<R::TILE_M, TILE_N * CLUSTER>(w.turns, it);
         const int za = w.a_batch ? i.batch : 0, zb = w.b_batch ? i.batch : 0;
@@ -73,9 +73,9 @@ template <typename T> GOP_DEVICE uint32_t two_of(float first, float second)
     return both;
 }
 
-/* Of the 64 x 128 results of a wave a thread has columns 8 j + 2 (lane % 4) and the next, of
- * rows 16 warp + lane / 4 and eight below, in sum[4 j ...]. They leave by halves of 64 columns,
- * each from one half of `results`: one is written while the other is filled. */
+/* Writes a wave's 64 x 128 results. A thread has columns 8 j + 2 (lane % 4) and the next of
+ * rows 16 warp + lane / 4 and eight below, in sum[4 j ...]. They leave in halves of 64 columns,
+ * by the two halves of `results`: one is written while the other is filled. */
 template <typename T> GOP_DEVICE void write_tile(const wgmma_f16_work &w,
                                                  const float (&sum)[64], uint8_t *results,
                                                  int m, int n, int batch)
@@ -139,7 +139,7 @@ GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, uint8_t *slots, uint64_t
     const uint64_t b = make_smem_desc(shared_address(slots) + R::A_BYTES,
                                       B_TURNED ? TILE_K * 128 : 16, 1024, 1);
     int slot = 0;
-    uint32_t parity = 0, mine = group == 0; /* the first group's first turn is nobody's gift */
+    uint32_t parity = 0, mine = group == 0; /* the first group begins without being told to */
     for (int it = w.first + blockIdx.x / CLUSTER; it < w.last; it += gridDim.x / CLUSTER) {
         const tile_item i = tile_item_of<R::TILE_M, TILE_N * CLUSTER>(w.turns, it);
         float sum[WAVES][64];
@@ -224,7 +224,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREADS, 1)
         multiply_tiles<T, WAVES, CLUSTER, A_TURNED, B_TURNED>(w, slots, full, empty, turn,
                                                               rank);
     }
-    if (CLUSTER > 1) cluster_sync(); /* nobody ends while the other may write here */
+    if (CLUSTER > 1) cluster_sync(); /* the other block may still write to this one */
 }
 
 /* Adds the pieces of sums, first to last: a block has eight rows of a tile. */

@@ -114,7 +114,7 @@ template <typename T, int BOX, int HOW> __global__ void __launch_bounds__(POINTS
     if (threadIdx.x == 0) met = 0;
     for (;;) {
         __syncthreads();
-        const bool full = met >= COUNTED; /* the same for all threads: nobody adds before */
+        const bool full = met >= COUNTED; /* the same for all threads: none adds before */
         if (threadIdx.x == 0) taken = atomicAdd(&sets.queue[step], 1ull);
         __syncthreads();
         const int64_t item = begin + (int64_t)taken, i = item * POINTS + threadIdx.x;

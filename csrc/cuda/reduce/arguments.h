@@ -87,7 +87,7 @@ template <int N> GOP_DEVICE int64_t mask_stride(const reduce_axes<N> &, int)
     return 0;
 }
 
-/* Of item i, in C order of axes [first, last). */
+/* The offsets of item i, in C order of axes [first, last). */
 template <typename G>
 GOP_DEVICE reduce_place place_of(const G &g, int first, int last, int64_t i)
 {
@@ -105,7 +105,8 @@ GOP_DEVICE reduce_place place_of(const G &g, int first, int last, int64_t i)
     return at;
 }
 
-/* Of item i of axes first to last, in the array alone and by products. */
+/* The offset of item i of axes first to last in the array only, with multiplications for
+ * divisions. */
 GOP_DEVICE int64_t axes_at(const int64_t *in, const fast_divisor *by, int first, int last,
                            uint32_t i)
 {
@@ -142,8 +143,8 @@ template <> struct group_word<16> {
     typedef uint4 type;
 };
 
-/* Of items shorter than a register another is read in place of one that is not there: under a
- * condition these loads take up to twice as long. */
+/* Items shorter than a register are loaded without a condition: past the end another item is
+ * read in place of the missing one. Conditional, these loads are up to half as fast. */
 template <typename T> struct reading {
     enum { ALWAYS = sizeof(T) < 4 };
 };

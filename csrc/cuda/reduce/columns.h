@@ -96,9 +96,9 @@ template <typename M, int C> static bool are_uneven(const gop_reduction &g, int 
            5 * blocks < 4 * turns * held;
 }
 
-/* Whether columns are so long, in lines so short, that of what a thread reads alone the cache
- * has lost a line before the next element of it is asked for. Of sums: what is compared takes
- * longer to share. */
+/* Whether columns are so long, in lines so short, that a thread with a column of its own loses
+ * a line from the cache before it comes to the line's next element. Only for sums: minima and
+ * positions are slower to share. */
 template <typename M> static bool are_short_lines(const gop_reduction &g)
 {
     enum { ITEM = sizeof(typename M::T) };
@@ -115,9 +115,9 @@ template <typename M> static bool are_wide_results(const gop_reduction &g)
     return g.count <= 4 && sizeof(typename M::T) <= 2 && sizeof(typename M::F::acc) == 8;
 }
 
-/* Whether half as many columns to a thread take less: all elements of these are under way at
- * once; or, where order does not matter, are so many that more warps are worth more than longer
- * loads. */
+/* Whether half as many columns to a thread are faster: their elements are all in flight at
+ * once; or, where order does not matter, there are so many that more warps are worth more than
+ * longer loads. */
 template <typename M, int C> static bool half_is_better(const gop_reduction &g)
 {
     typedef columns_of<M, C, 1> S;

@@ -24,7 +24,7 @@ template <typename R> GOP_DEVICE R divide(R value, int64_t count)
 {
     return value / R(count);
 }
-/* Of whole numbers, whose sum is exact: the bits of a float64. */
+/* The mean of integers, whose sum is exact: the bits of a float64. */
 GOP_DEVICE uint64_t divide(uint64_t value, int64_t count)
 {
     const double mean = (double)(int64_t)value / (double)count;
@@ -123,7 +123,8 @@ GOP_DEVICE code<uint64_t> recoded(const reduce_operands &r, uint64_t bits)
 {
     return {bits ^ ((uint64_t)r.coded << 32 | (uint32_t) - (r.key_flags & FLIP))};
 }
-/* Of no element at all `any` is false: what is left has more bits than a code. */
+/* The bits to store for a code. `any` of no element is false: the identity has more bits than a
+ * code. */
 template <typename W> GOP_DEVICE W stored(const reduce_operands &r, code<W> least)
 {
     const code<W> zero = recoded(r, W(0));
@@ -150,7 +151,7 @@ template <typename W> GOP_DEVICE code<W> with_initial(const reduce_operands &r, 
     return min_fold<code<W>>::fold(least, recoded(r, (W)r.initial.u));
 }
 
-/* Of what is stored for a code of four bytes. */
+/* Bytes of an output whose code has four. */
 GOP_DEVICE int stored_bytes(const reduce_operands &r)
 {
     const int out = r.out_dtype;

@@ -244,7 +244,7 @@ static gop_status reduce_indexed(gop_ctx *ctx, const gop_task *task, int64_t)
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 
-/* Of its lanes, where order matters, a thread has one, two, four, or eight and more. */
+/* Where order matters, a thread has one, two, four, or eight and more lanes of the leaf. */
 template <typename M, bool MASKED>
 static gop_status reduce_indexed_by_lanes(gop_ctx *ctx, const gop_task *task, int64_t done)
 {

@@ -31,7 +31,7 @@ GOP_DEVICE int64_t flip(int64_t key, int key_flags)
     return key ^ -(int64_t)(key_flags & FLIP);
 }
 
-/* Of one or two bytes all their bits are complemented, as those of a word of them. */
+/* FLIP complements all bits of items of one or two bytes, as it does in a word of them. */
 GOP_DEVICE int32_t key_of(uint8_t x, int key_flags)
 {
     const uint8_t value = key_flags & TRUTH ? x != 0 : x;

@@ -89,14 +89,15 @@ template <typename F, int N, int OWN, typename R> GOP_DEVICE void fold_pieces(R 
     }
 }
 
-/* Of a leaf in groups of N neighbours thread t of W has every W-th; BATCH loads are under way.
- */
+/* A leaf in groups of N neighbours: thread t of W has every W-th group, and BATCH loads in
+ * flight. */
 template <typename M, int N, int W, int BATCH> struct leaf_by_groups {
     typedef typename M::T T;
     typedef typename M::F F;
     typedef gather_of<M> G;
     typedef group_of<T, N> V;
-    typedef typename group_word<sizeof(V)>::type word_t; /* as bytes each had a register */
+    typedef typename group_word<sizeof(V)>::type
+        word_t; /* separate bytes would take a register each */
     enum { PIECES = F::ORDERED ? LANES / W / N : 1, OWN = F::ORDERED ? N : 1 };
     static_assert(BATCH % PIECES == 0, "a batch begins at a thread's first lane");
     typename G::acc acc[PIECES * OWN];

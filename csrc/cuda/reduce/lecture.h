@@ -100,7 +100,7 @@ template <typename T> static const T *lecture_input(const gop_task *task)
 
 enum { GRID_LIMIT = 0x7fffffff };
 
-/* Blocks of so many threads that a device holds at once: a grid that leaves nobody waiting. */
+/* Blocks of so many threads that are resident at once: a grid of one wave. */
 static inline int64_t resident_blocks(const gop_ctx *ctx, int threads)
 {
     const gop_device_info &info = ctx->info;

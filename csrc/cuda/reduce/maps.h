@@ -238,8 +238,8 @@ GOP_DEVICE float least_of(float a, float b)
 #endif
 }
 
-/* A thread's own minimum as a number: to make a key of each element takes longer than to
- * compare it. Infinity is not less than anything. */
+/* A thread's own minimum as a number: to make a key of each element is slower than to compare
+ * it. Infinity is not less than anything. */
 template <typename E> struct gather_least {
     typedef float acc;
     static GOP_DEVICE float none() { return gop_bits_to_float(0x7f800000u); }
@@ -321,7 +321,7 @@ template <typename E> struct gather_of<position_map<E>> {
     }
 };
 
-/* Of items of one or two bytes, none of whose keys is the most that there is. */
+/* The position of the minimum for items of one or two bytes: no key of theirs is INT32_MAX. */
 template <typename W> struct gather_place : gather_parts {
     struct acc {
         int32_t best;

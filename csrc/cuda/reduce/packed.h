@@ -1,10 +1,10 @@
 /*
  * packed.h - a thread's own of items of one or two bytes, taken four bytes at a time.
  *
- * An item of its own takes two to four instructions; 16 single bytes take longer so than memory
- * does to bring them. Where order does not matter, and a thread has a word of neighbours, it is
- * taken as it is: its parts summed by two instructions, or compared two at a time. What is here
- * stands in for gather_of (fold.h) and has add_word beside its add.
+ * Taken one by one, an item costs two to four instructions; for bytes this is slower than the
+ * memory that brings them. Where order does not matter, and a thread has a word of neighbours,
+ * it is taken as it is: its parts summed by two instructions, or compared two at a time. What
+ * is here stands in for gather_of (fold.h) and has add_word beside its add.
  */
 #ifndef GOP_CUDA_REDUCE_PACKED_H
 #define GOP_CUDA_REDUCE_PACKED_H
@@ -120,7 +120,7 @@ template <typename W> struct gather_code : gather_packed {
         if constexpr (sizeof(W) == 2) to = least_halves(to, codes);
         else to = least_halves(least_halves(to, codes & 0x00ff00ffu), codes >> 8 & 0x00ff00ffu);
     }
-    /* Of none it is no less than any code. */
+    /* Without elements it is no less than any code. */
     static GOP_DEVICE code<uint32_t> root(acc from, int64_t, int)
     {
         const uint32_t high = from >> 16, low = from & 0xffff;

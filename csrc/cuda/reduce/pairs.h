@@ -42,14 +42,15 @@ template <typename T, int C, int MOST> struct pairs_of {
     };
 };
 
-/* Of how many elements at most: one or two; or more where a column alone is a short load. */
+/* The most elements of an output: two, or more if a thread has one column and so short loads.
+ */
 template <typename M, int C> constexpr int pairs_most()
 {
     if (C > 1 || sizeof(typename M::T) > 8 || sizeof(typename M::F::acc) > 8) return 2;
     return sizeof(typename M::T) > 4 ? 4 : 8;
 }
 
-/* Of MOST elements at most. */
+/* Outputs of at most MOST elements. */
 template <typename M, int C, int MOST> __global__ void __launch_bounds__(256, 3)
     reduce_pairs_kernel(const __grid_constant__ reduce_args r,
                         const __grid_constant__ column_axes axes)

@@ -20,7 +20,7 @@ struct places {
     int64_t low, mask_low; /* of the table, that all of it may be counted from there */
 };
 
-/* Of item i, in C order of axes [first, last). */
+/* The offsets of item i, in C order of axes [first, last). */
 GOP_DEVICE reduce_place placed(const placed_axes &g, int first, int last, uint32_t i)
 {
     reduce_place at = {0, 0, 0};

@@ -2,8 +2,8 @@
  * rows.cu - reduce: rows of some 13 to 128 elements, one upon the other, by way of shared
  * memory.
  *
- * A thread that has a row of its own folds it in registers, with nobody to wait for; but 32 of
- * them would each ask memory for another line. So a block brings as many rows as it has
+ * A thread that has a row of its own folds it in registers and waits for no other; but the 32
+ * threads of a warp would each load from another line. So a block brings as many rows as it has
  * threads, or a multiple, in pieces of 16 bytes as they lie. There a thread reads its row in
  * words whose number in a row is odd, so that the threads of a warp meet in no bank, or two in
  * one where words are parts of two; rows of an even number of pieces are stored one piece apart
@@ -106,7 +106,7 @@ template <typename W, bool SHIFTED> struct row_reader {
     GOP_DEVICE row_reader(const char *row) : row(row) {}
     GOP_DEVICE W word(int k) const { return *reinterpret_cast<const W *>(row + k * sizeof(W)); }
 };
-/* Of two words of shared memory where the row starts between them. */
+/* The same where rows start between words: a word is made of two of shared memory. */
 template <> struct row_reader<uint32_t, true> {
     const uint32_t *first;
     unsigned shift;
@@ -149,8 +149,8 @@ GOP_DEVICE typename M::F::acc gathered_row(const char *row, int n, int key_flags
     return G::root(acc, 0, key_flags);
 }
 
-/* In the tree's order: an element to a lane, those of a word side by side. Of the words a batch
- * are those that fold first, and batches come in the order in which they fold. */
+/* In the tree's order: an element to a lane, those of a word side by side. A batch has the
+ * words that fold first, and batches come in the order in which they fold. */
 template <typename M, typename S>
 GOP_DEVICE typename M::F::acc ordered_row(const char *row, int n, int turns, int key_flags)
 {

@@ -120,8 +120,8 @@ GOP_DEVICE void fold_part(const reduce_args &r, int64_t o, int64_t leaf, int fir
  * reads 32 neighbours. An output of fewer than 32 elements gets as few threads, so that a warp
  * still reads 32 neighbours where outputs follow each other. Where outputs lie between each
  * other's elements, the warps of a block take the same leaf of several, so that a line is read
- * from memory once. Of outputs of many leaves a block folds 2^levels, as many as it has warps.
- */
+ * from memory once. If outputs have many leaves, a block folds 2^levels of them, as many as it
+ * has warps. */
 
 template <typename M> __global__ void __launch_bounds__(256, sizeof(typename M::T) > 4 ? 2 : 4)
     reduce_tree_row_kernel(reduce_args r, int levels, int reverse)

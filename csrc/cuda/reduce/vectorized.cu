@@ -13,7 +13,7 @@
 enum {
     GROUP = 64, /* leaves of an output that a block folds at most */
     PART = 16,  /* leaves of a longer output: with more, the last blocks run long alone */
-    LINE = 16,  /* elements that a line has at least: a shorter one takes longer to find */
+    LINE = 16,  /* elements that a line has at least: a shorter one costs more to find */
     LINES = LEAF / LINE + 2,
     SHARED = 8,     /* threads that share a short row: several loads of each are under way */
     TURN = 256,     /* elements of a leaf: as long as what a block does beside them */

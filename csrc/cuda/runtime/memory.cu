@@ -92,8 +92,8 @@ gop_status gop_cuda_alloc(gop_ctx *ctx, size_t bytes, void **memory)
 }
 
 /* ---- zero-copy memory ----
- * The copies of a few bytes take longer than anything else of a short call. Pinned memory needs
- * none: the host packs it, the kernel reads and writes it over the bus. */
+ * In a short call nothing costs more than its copies of a few bytes. Pinned memory needs none:
+ * the host packs it, the kernel reads and writes it over the bus. */
 
 enum { ZERO_COPY_BYTES = 512 << 10, ALIGN = 256 };
 

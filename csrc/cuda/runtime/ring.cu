@@ -67,7 +67,7 @@ static gop_status furnish(slot *leased)
     return GOP_OK;
 }
 
-/* A slot that nobody has leased, one that is idle if there is; or -1. */
+/* A slot that is not leased, an idle one if there is; or -1. */
 static int find_ring(gop_direction direction, int is_caller)
 {
     int found = -1;

@@ -272,11 +272,10 @@ static bool set_from(const gop_permutation &g, int count, const int *from, const
     return !rows || p->even_out || 2 * SIDE * SIDE * p->run.d * p->squares.d < 3 * run * rows;
 }
 
-/* Stretches of the input: axes join while gaps are shorter than a line. Of very many short ones
- * the first are fetched ahead, which is better than none. Lines of which little is read would
- * drive others from the cache: float32 (28351, 683) of every second item took 1.25 times as
- * long.
- */
+/* Stretches of the input: axes join while gaps are shorter than a line. If there are very many
+ * short ones, only the first are fetched ahead, which is better than none. Lines of which
+ * little is read would drive others from the cache: float32 (28351, 683) of every second item
+ * took 1.25 times as long. */
 static void set_fetches(const gop_permutation &g, int count, const int *from,
                         const int64_t *box, int item, boxing *p)
 {

@@ -53,8 +53,8 @@ struct boxed_axis {
 struct box_form {
     int64_t boxes;
     int per_word; /* items of a word that is read: 4 bytes at any address, or one item */
-    /* Of squares, or 0: lines that are neighbours in the output, and how many squares they
-     * make. */
+    /* For squares, else 0: how many lines are neighbours in the output, and how many squares
+     * they make. */
     int rows;
     fast_divisor squares;
     bool even_in,
@@ -72,8 +72,8 @@ struct box_form {
     int64_t to_step;
     int cut, cut_bytes; /* which of `axis` cuts lines of the output, and bytes of its step */
     int bytes, turn;    /* of a box in shared memory; how its rows are turned */
-    /* Of a box in the input: stretches of so many bytes, in lines, and the lines of all; 0:
-     * none are fetched ahead. */
+    /* What is fetched ahead of a box of the input: stretches of so many bytes, in lines, and
+     * the lines of all; 0: nothing. */
     int stretch, fetches, fetch_axes;
     fast_divisor stretch_lines;
     int rank;

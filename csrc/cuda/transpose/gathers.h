@@ -22,8 +22,8 @@ struct gathering {
     fast_divisor stretch_pieces;
     /* Written: lines of so many bytes, and groups of so many, of which the last of a line is
      * shorter. What groups start behind multiples of 4 bytes is a multiple of `apart`, and
-     * teams of so many threads share these kinds of groups. Of a team, `wide` threads side by
-     * side have words of a group, and so many groups are written at once. */
+     * teams of so many threads share these kinds of groups. In a team, `wide` neighbouring
+     * threads have the words of a group, and `at_once` groups are written at once. */
     int line_axes, to_axes, line_bytes, group_bytes, group_place, last_bytes;
     int groups, words, apart, teams, team, at_once;
     fast_divisor wide, lines;

@@ -54,7 +54,7 @@ static gop_status transpose_lines(gop_ctx *ctx, const gop_task *task, int64_t)
 
 /* ---- lines that start anywhere ---- */
 
-/* Of an output without gaps: items, those of a piece and of a line, and how lines lie in the
+/* An output without gaps: its items, those of a piece and of a line; and where lines lie in the
  * input: bytes from one to the next along each axis but the fastest. */
 struct across_axes {
     uint32_t size;
@@ -75,8 +75,8 @@ GOP_DEVICE int64_t place_line(const across_axes &p, uint32_t line)
     return at + line * p.in[p.outermost];
 }
 
-/* Of 16 bytes those from `begin` to `end`. INNER: they are so far inside the input that all of
- * their pieces are. */
+/* Loads bytes `begin` to `end` of 16. INNER: they are so far inside the input that all of their
+ * pieces are. */
 template <bool INNER>
 GOP_DEVICE split load_part(const uint8_t *from, int begin, int end, pieces whole)
 {

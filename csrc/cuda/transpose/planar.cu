@@ -19,7 +19,7 @@ static constexpr int most_rows(int item)
     return item <= 8 ? 16 : 8;
 }
 
-/* Of a block, with a tile of 32 KiB at most. */
+/* Threads of a block: its tile has at most 32 KiB. */
 static constexpr int threads_for(int rows)
 {
     return rows <= 8 ? 256 : 128;

@@ -38,7 +38,7 @@ GOP_DEVICE uint4 load_bytes(const uint8_t *from, int begin, int end)
                       (uint32_t)(half[1] >> 32));
 }
 
-/* Of 16 bytes those from `begin` to `end`, where a piece may not lie in the input whole. */
+/* Loads bytes `begin` to `end` of 16, where a piece may reach beyond the input. */
 GOP_DEVICE split load_split(const uint8_t *from, int begin, int end, pieces whole)
 {
     split s = {make_uint4(0, 0, 0, 0), make_uint4(0, 0, 0, 0), (int)((uintptr_t)from % 16)};

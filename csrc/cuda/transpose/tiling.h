@@ -40,8 +40,8 @@ GOP_DEVICE int64_t run_offset(const run &r, int64_t i)
 }
 
 /* The two runs, the tiles over them, and the batch, its fastest axis first. With more than some
- * 200 bytes of arguments every other launch takes longer, so a kernel has a second, brief form.
- */
+ * 200 bytes of arguments about half of all launches are slower, so a kernel has a second form
+ * with compact arguments. */
 template <int AXES, int AROUND> struct tiling_over {
     fast_divisor plane; /* tiles of one batch, */
     fast_divisor up;    /* and of those along Y */

@@ -27,7 +27,7 @@ template <typename T, int X, int Y, int BLOCK, bool IS_JOINED> struct vector_til
         UNITS = ACROSS * ALONG / THREADS, /* squares of a thread */
         STEP = THREADS / ALONG,           /* rows that are written at once */
         ROWS = X > Y ? X : Y,
-        /* Of an SM, at least: squares of small items leave few registers for more. */
+        /* The fewest resident blocks per SM: small items need many registers. */
         WANTED = sizeof(T) == 1   ? 3
                  : sizeof(T) == 2 ? 5
                                   : 1,
