@@ -157,6 +157,11 @@ static inline gop_status gop_has_code(const gop_ctx *ctx, const char *who, int m
                     major, why, got);
 }
 
+static inline bool fits_32_bits(int64_t size)
+{
+    return size < INT64_C(1) << 31;
+}
+
 /* Blocks that cover `items`, at most 2^31 - 1. */
 static inline int64_t blocks_for(int64_t items, int64_t per_block)
 {

@@ -329,9 +329,4 @@ extern PyMethodDef gop_table_functions[];
 
 extern PyMethodDef gop_module_functions[]; /* load_module, launch */
 
-/* ---- dlpack.c ---- */
-
-PyObject *gop_dlpack_export(PyObject *buffer, int versioned);
-PyObject *gop_dlpack_import(PyObject *module, PyObject *capsule);
-
 #endif

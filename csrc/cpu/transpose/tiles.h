@@ -311,14 +311,12 @@ static void place(const tiles *call, int64_t number, tile *at)
     rest /= wide;
     tile_of(&t->y, call->head_y, rest % call->tiles_y, &at->y, &at->ny);
     rest /= call->tiles_y;
-    int64_t to = far_of(&t->x, at->x) + at->y * t->y.near;
-    int64_t from = at->x * t->x.near + far_of(&t->y, at->y);
-    for (int axis = t->rank - 1; axis >= 0; axis--) {
-        const int64_t i = rest % t->extent[axis];
-        rest /= t->extent[axis];
-        to += i * t->out[axis];
-        from += i * t->in[axis];
-    }
+    int64_t index[GOP_MAX_NDIM];
+    gop_unravel(rest, t->rank, t->extent, index);
+    const int64_t to =
+        far_of(&t->x, at->x) + at->y * t->y.near + gop_offset(t->rank, index, t->out);
+    const int64_t from =
+        at->x * t->x.near + far_of(&t->y, at->y) + gop_offset(t->rank, index, t->in);
     at->to = call->to + to * t->item;
     at->from = call->from + from * t->item;
 }

@@ -34,11 +34,6 @@ GOP_DEVICE void place(const E &e, I i, int64_t offset[4])
     for (int o = 0; o < OPERANDS; o++) offset[o] += (int64_t)i * e.stride[o][0];
 }
 
-static inline bool fits_32_bits(int64_t size)
-{
-    return size < INT64_C(1) << 31;
-}
-
 /* ---- the rows' ---- */
 
 /* What sentences call it: one file is for all three. */

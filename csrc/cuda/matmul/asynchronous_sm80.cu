@@ -47,7 +47,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS)
         }
     };
 
-    /* 128 bits of a line of shared memory are a lane's, then those of the other lanes follow */
+    /* a lane has 128 bits of a line of shared memory, then come those of the other lanes */
     const int y = warp / WARPS_N * (LANE_ROWS * TM / N) + lane / LANE_COLUMNS;
     const int x = warp % WARPS_N * (LANE_COLUMNS * TN / N) + lane % LANE_COLUMNS;
     const int64_t steps = (g.k + DEPTH - 1) / DEPTH;

@@ -22,8 +22,8 @@ struct ring_plan {
 
 #if GOP_SM80
 
-/* Writes the factors: tile by tile of columns, of this stage by stage. What pieces do not hold
- * becomes NaN, which every sum it meets will show. */
+/* Writes the factors: tile by tile of columns, of this stage by stage. A number that pieces
+ * cannot hold becomes NaN, and so does every sum it enters. */
 template <typename T, bool ALONG, int NT>
 __global__ void matmul_ring_pack_kernel(const matmul_product<T> p, uint8_t *to, int64_t stages,
                                         int64_t each, unsigned *wanted)
@@ -335,7 +335,7 @@ static gop_status matmul_ring_plan(const gop_ctx *ctx, const gop_task *task, gop
     thin_cut &cut = p->cut;
     matmul_tiling &tiling = cut;
     tiling = ring_tiling(thin_tiling_of(ctx, task, g, p->wide), parts);
-    cut.packed = false; /* thin_pack has no part in it */
+    cut.packed = false; /* thin_pack is not used */
     p->tiles = blocks_for(g.n * parts, cut.columns);
     p->stages = blocks_for(g.k, cut.step);
     p->each = p->tiles * p->stages * 8 * cut.columns;

@@ -23,11 +23,6 @@ struct tile_at {
 
 /* ---- on the host ---- */
 
-static inline bool fits_32_bits(int64_t size)
-{
-    return size < INT64_C(1) << 31;
-}
-
 /* Bytes of an item. */
 int transpose_item(const gop_task *task);
 /* Joins neighbours that stay neighbours to items of up to 16 bytes; returns their size. */
