@@ -6,8 +6,8 @@
 
 #include "cuda/reduce/exact.h"
 
-/* How threads share outputs: thread t has output t % near of its neighbours, the elements
- * t / near % along and on, and of the outputs beyond these number t / near / along. */
+/* How threads share outputs: thread t has output t % near among neighbours, elements t / near %
+ * along and on, and output number t / near / along beyond the neighbours. */
 template <typename G> struct exact_args {
     const void *a;
     const uint8_t *where; /* or NULL */
@@ -80,7 +80,8 @@ template <typename K, int HOW, typename G> struct exact_reader {
     }
 };
 
-/* NaN and infinities to `special`, 0 in their places; then all to the words. */
+/* Moves NaN and infinities to `special`, replaces them by 0, and adds all terms to the words.
+ */
 template <typename K, int TERMS>
 GOP_DEVICE void add_terms(uint64_t *own, typename K::term (&x)[TERMS], int &special)
 {
@@ -99,8 +100,9 @@ GOP_DEVICE void add_terms(uint64_t *own, typename K::term (&x)[TERMS], int &spec
     for (int i = 0; i < TERMS; i++) K::add(own, x[i]);
 }
 
-/* A thread's own elements: the next are on their way while the last are added. Words of a brief
- * sum hold the carries of all its threads: they are carried once, in the end. */
+/* Adds a thread's own elements; the next loads are in flight while the last terms are added.
+ * The words of a short sum have room for all carries, so these are resolved once, at the end.
+ */
 template <typename K, int HOW, typename G> GOP_DEVICE void
 sum_own(exact_reader<K, HOW, G> &from, uint64_t *own, int &special, bool is_brief)
 {

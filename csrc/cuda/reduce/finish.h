@@ -6,8 +6,8 @@
 
 #include "cuda/reduce/keys.h"
 
-/* Output o's place, found once for all types that may be stored: a launch waits for its code.
- */
+/* Where output o lies; computed once for all types that may be stored, since a launch waits for
+ * its code. */
 template <typename G> GOP_DEVICE int64_t out_of(const reduce_args_of<G> &r, int64_t o)
 {
     return r.dense ? o : place_of(r.g, 0, r.g.kept, o).out;
@@ -54,7 +54,7 @@ template <typename P> GOP_DEVICE void take(complex<P> &to, const gop_scalar &s)
     to = {P(s.f[0]), P(s.f[1])};
 }
 
-/* A root that nothing else is added to. */
+/* Finishes a root without initial. */
 template <typename R> GOP_DEVICE R plus_zero(R value, float zero)
 {
     return add(value, R(zero));
@@ -101,7 +101,7 @@ GOP_DEVICE bool is_truth(const reduce_operands &r)
     return r.op == GOP_ANY || r.op == GOP_ALL;
 }
 
-/* The bits of what is stored for a minimum or maximum, any or all. */
+/* The bits to store for a minimum, maximum, any or all. */
 GOP_DEVICE int32_t stored(const reduce_operands &r, int32_t key)
 {
     if (r.dtype == GOP_FLOAT16) return store<float16>(from_key(key, r.key_flags)).bits;
@@ -197,7 +197,7 @@ GOP_DEVICE void finish_complex(const reduce_args_of<G> &r, int64_t o, best<K> fo
     T value;
     take(value, r.initial);
     const K initial = key_of(value, r.key_flags);
-    /* NumPy compares initial first: it wins where equal. */
+    /* NumPy compares initial first, so it wins if equal. */
     if (!r.has_initial || (found.k != INT64_MAX && found.key < initial))
         value = static_cast<const T *>(
             r.a)[place_of(r.g, 0, r.g.kept, o).in +

@@ -6,8 +6,8 @@
 
 #include "cuda/reduce/fold.h"
 
-/* ---- items that differ only in how they are read, which the key_flags say: uint8_t to
- * uint64_t stand for whole numbers of any sign and for truth values ---- */
+/* ---- key_flags say how items are read: uint8_t to uint64_t stand for integers, signed or not,
+ * and for truth values ---- */
 
 GOP_DEVICE int32_t narrow(uint8_t x, int key_flags)
 {
@@ -87,9 +87,9 @@ GOP_DEVICE key128 key_of(complex128 x, int key_flags)
             (uint64_t)key_of(x.im, key_flags | VALUE) ^ 0x8000000000000000u};
 }
 
-/* ---- codes of whole numbers, and of floats that are asked whether they are true ---- */
+/* ---- codes of integers, and of floats as truth values ---- */
 
-/* By which a code differs from a number of so many bytes. */
+/* XORed with a number of so many bytes, this gives its code. */
 __host__ GOP_DEVICE uint64_t coded_by(int bytes, int key_flags)
 {
     const uint64_t all = ~UINT64_C(0) >> (64 - 8 * bytes);

@@ -3,10 +3,9 @@
  *
  * A thread fetches a row of a tile, the block turns the tile, a thread writes a row: no
  * register and no load or store is spent on moving between memory and shared memory. The
- * threads of one turn of shared memory move 8 items along y by N along x, N being the items of
- * 16 bytes. Rows as they come are N items longer than the tile, rows as they go 8: so both
- * times these threads meet every bank once, and every row still starts at a multiple of 16
- * bytes.
+ * threads of one wavefront move 8 items along y by N along x, where N items are 16 bytes. Rows
+ * of the incoming tile are padded by N items, those of the outgoing one by 8: so these threads
+ * meet every bank once in both, and every row is aligned to 16 bytes.
  */
 #include "cuda/common/cp_async_bulk.h"
 #include "cuda/common/mbarrier.h"
