@@ -157,6 +157,7 @@ static inline gop_status gop_has_code(const gop_ctx *ctx, const char *who, int m
                     major, why, got);
 }
 
+/* Whether 32-bit indices are enough. */
 static inline bool fits_32_bits(int64_t size)
 {
     return size < INT64_C(1) << 31;

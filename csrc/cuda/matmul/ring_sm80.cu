@@ -348,8 +348,8 @@ static gop_status matmul_ring_plan(const gop_ctx *ctx, const gop_task *task, gop
 
 extern const gop_row matmul_ring_row = {
     .name = "ring",
-    .note = "few rows or columns: whole lines of the large operand by copies that nobody waits "
-            "for, from shared memory into tensor cores",
+    .note = "few rows or columns: whole lines of the large operand by asynchronous "
+            "copies, from shared memory into tensor cores",
     .role = GOP_CONFORMING,
     .plan = matmul_ring_plan,
     .dtypes = GOP_SM80 ? THIN_DTYPES : 0,

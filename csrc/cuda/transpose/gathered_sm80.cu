@@ -1,6 +1,6 @@
 /*
  * gathered_sm80.cu - transpose of any axes by boxes that are read as they lie: thin arrays,
- * short axes, small items in lines that start anywhere.
+ * short axes, small items in unaligned lines.
  *
  * A box, shaped as in boxed, comes to shared memory by asynchronous copies of 16 bytes, gaps
  * included, while the box before is written. Each thread then gathers the items of aligned

@@ -193,12 +193,13 @@ static gop_status transpose_lines_plan(const gop_ctx *, const gop_task *task, go
                             (uintptr_t)task->out[0].data % 16 == 0 &&
                             g.extent[last] * item >= least_across(item);
     if (is_aligned ? !are_lines || g.extent[last] < LEAST_LINE : !are_across)
-        return gop_fail(GOP_REFUSED,
-                        "transpose: the lines kernel takes at most %d axes of which the "
-                        "fastest stays, in lines of at least %d bytes that start and end at "
-                        "multiples of 16, or of %lld that start anywhere in an output without "
-                        "gaps, got others",
-                        LINE_AXES, 16 * LEAST_LINE, (long long)least_across(item));
+        return gop_fail(
+            GOP_REFUSED,
+            "transpose: the lines kernel takes at most %d axes of which the "
+            "fastest stays, in lines of at least %d bytes that start and end at "
+            "multiples of 16, or unaligned ones of at least %lld bytes in an output "
+            "without gaps, got others",
+            LINE_AXES, 16 * LEAST_LINE, (long long)least_across(item));
     if (is_aligned) {
         line_axes &p = *GOP_OWN(line_axes, plan);
         plan->launch = transpose_lines;

@@ -123,7 +123,7 @@ static gop_status transpose_sectored_plan(const gop_ctx *, const gop_task *task,
 
 extern const gop_row transpose_sectored_row = {
     .name = "sectored",
-    .note = "rows that start anywhere: each write starts at a sector, so that none is "
+    .note = "unaligned rows: each write starts at a sector, so that none is "
             "written in two parts",
     .role = GOP_CONFORMING,
     .plan = transpose_sectored_plan,
