@@ -34,9 +34,9 @@ GOP_DEVICE void place(const E &e, I i, int64_t offset[4])
     for (int o = 0; o < OPERANDS; o++) offset[o] += (int64_t)i * e.stride[o][0];
 }
 
-/* ---- the rows' ---- */
+/* ---- what the kernels share ---- */
 
-/* What sentences call it: one file is for all three. */
+/* The operation's name in messages: one file serves all three. */
 static inline const char *add_name(const gop_task *task)
 {
     static const char *const names[] = {

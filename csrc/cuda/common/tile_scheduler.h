@@ -1,9 +1,9 @@
 /*
  * tile_scheduler.h - which tile a block does next, and which stages of its sums.
  *
- * Blocks stay and take tile after tile, item after item: first whole tiles, then, where the
- * last wave would leave SMs idle, the parts of the others, whose sums are split
- * along k. Rows of tiles go by groups, which share what they need of b in L2.
+ * Blocks are persistent and take item after item: first whole tiles; then, if the last wave
+ * would leave SMs idle, parts of the other tiles, whose sums are split along k. Rows of tiles
+ * go in groups, which share b in L2.
  */
 #ifndef GOP_CUDA_COMMON_TILE_SCHEDULER_H
 #define GOP_CUDA_COMMON_TILE_SCHEDULER_H

@@ -13,7 +13,7 @@
 
 #if GOP_SM90
 
-/* Until all groups but the last are in the sums. */
+/* Waits until the products of all groups but the last are in the sums. */
 GOP_DEVICE void wgmma_wait_but_one(void)
 {
 #if GOP_WGMMA
@@ -21,7 +21,7 @@ GOP_DEVICE void wgmma_wait_but_one(void)
 #endif
 }
 
-/* Products that run read these until here. */
+/* Keeps these factors in registers until here: running products read them. */
 template <int N> GOP_DEVICE void wgmma_hold(uint32_t (&factors)[N])
 {
 #if GOP_WGMMA

@@ -1,11 +1,11 @@
 /*
  * regular.cu - jacobi of a CSR matrix whose rows are short, all of a call in one kernel.
  *
- * What the kinds do not say of the matrix is copied once, terms of one position side by side,
- * so that neighbouring threads read neighbours and no row's start is asked for. A block keeps
- * leaves of 2048 rows for good; where one is all it has, its terms stay in registers, which
- * needs no copy, or in shared memory. All blocks wait for each other once a step, and one of
- * them judges: so the kernel ends where the solver does.
+ * What the kinds do not tell of the matrix is copied once, transposed, so that loads coalesce
+ * and no row pointers are read. A block owns leaves of 2048 rows throughout; if it has only
+ * one, its terms stay in registers, without a copy, or in shared memory. All blocks meet at a
+ * grid barrier once a step, and one of them checks the norms: so the kernel ends when the
+ * solver does.
  */
 #include "core/ops/unchecked.h"
 #include "cuda/jacobi/leaves.h"
