@@ -2,8 +2,8 @@
  * pack.c - copying between an array of any strides and its dense layout (gop_array_dense).
  *
  * The order of elements is that of the dense layout, so an array that is dense already, in any
- * axis order, is copied as one run of bytes. What is stored in another dtype is cast on the
- * way.
+ * axis order, is copied as one run of bytes. Elements that are stored in another dtype are
+ * cast.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /*
- * rdf_points.h - the points of rdf, frame by frame: are they finite, and how far do they reach.
+ * rdf_points.h - the points of rdf, frame by frame: whether they are finite, and their bounds.
  */
 #ifndef GOP_CORE_RDF_POINTS_H
 #define GOP_CORE_RDF_POINTS_H
@@ -16,11 +16,12 @@ typedef struct gop_rdf_operands {
 
 gop_rdf_operands gop_rdf_operands_of(const gop_rdf_params *params);
 
-/* How many, 1 where there is no axis of them; and the points of one. */
+/* The number of frames, 1 without such an axis; and the points of a frame. */
 int64_t gop_rdf_frames(const gop_call *call);
 int64_t gop_rdf_count(const gop_array *points);
 
-/* Points on the host are finite; and labels are below ntypes, wherever they are. */
+/* Checks that points on the host are finite, and that labels, wherever they are, are below
+ * ntypes. */
 gop_status gop_rdf_check_points(const gop_call *call, gop_arena *arena);
 
 /* The box of a frame, rounded to the points' dtype as kernels see it. */

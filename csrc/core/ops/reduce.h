@@ -1,5 +1,5 @@
 /*
- * reduce.h - what the reductions are called and give, and calls that no device holds.
+ * reduce.h - names and dtypes of the reductions, and calls that do not fit a device.
  */
 #ifndef GOP_REDUCE_H
 #define GOP_REDUCE_H
