@@ -9,8 +9,8 @@
 #include "core/arrays/axes.h"
 
 /* 1 if axis `outer` should stay outside axis `inner`, -1 if they should change places, 0 if no
- * input decides. The first input with two nonzero strides decides: the larger one goes outside;
- * any input in C order keeps them. */
+ * input decides. Inputs with extents and strides on both axes decide: one whose larger stride
+ * is outside is enough for 1; else it is -1. */
 static int order_of(const gop_call *call, int ndim, int outer, int inner)
 {
     int say = 0;
