@@ -227,7 +227,7 @@ static int module_exec(PyObject *module)
     if (PyArray_ImportNumPyAPI() < 0) return -1;
     if (gop_params_ready() < 0 || gop_buffer_ready(module) < 0 || find_main_thread() < 0)
         return -1;
-    if (gop_place_ready() < 0 || gop_foreign_ready() < 0 || gop_front_ready() < 0 ||
+    if (gop_place_ready() < 0 || gop_foreign_ready() < 0 || gop_words_ready() < 0 ||
         gop_call_ready(module) < 0)
         return -1;
     PyMethodDef *const functions[] = {
