@@ -19,15 +19,17 @@ LINES_OF_FUNCTION = 80
 # A pattern, and what to write for it.
 WORDS = {
     r"takes? (less|longer)\b": "is faster, is slower, costs more",
-    r"nobody waits for": "asynchronous",
-    r"\b(begin|start)s? anywhere\b": "unaligned",
+    r"nobody (waits for|reads|asks|looks)\b": "asynchronous, is never read",
+    r"(^ *\*|//|/\*) Of [a-z]": "a sentence with subject and verb",
+    r"first of all": "first, at entry",
+    r"\b(begin|start)(s|ing)? anywhere\b": "unaligned",
     r"second-level cache": "L2",
     r"copy engine": "TMA",
 }
 # Where words are looked for if nothing is named: docs/benchmarks.md shows the notes of kernels,
 # docs/speed-log what was written at its time.
 WORDED = ("csrc", "gpuops", "docs", "README.md", "CONTRIBUTING.md")
-NOT_WORDED = ("csrc/cuda", "csrc/opencl", "docs/benchmarks.md", "docs/speed-log")
+NOT_WORDED = ("csrc/cuda/*/choose.cu", "csrc/opencl", "docs/benchmarks.md", "docs/speed-log")
 CODE = ("*.c", "*.h", "*.inc", "*.cu", "*.cl", "*.py", "*.pyi", "Makefile")
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 import gpuops
 from gpuops import _core
-from gpuops._call.operands import is_bfloat16
+from gpuops._call.dtypes import is_bfloat16
 
 try:
     import ml_dtypes  # before the first bfloat16

@@ -264,11 +264,12 @@ typedef struct gop_call {
 typedef struct gop_run_options {
     gop_device device;
     const char *kernel; /* NULL: as the choice of the ladder says */
-    int fits; /* the output has the dtype and shape that were inferred: nobody has to look */
+    int fits; /* the output has the dtype and shape that were inferred, so they are not compared
+               */
     int made; /* and it is new memory */
 } gop_run_options;
 
-/* What running it takes and took. Times are in seconds. */
+/* The cost of running it: estimates and measured times, in seconds. */
 typedef struct gop_explanation {
     const char *kernel;
     double bytes;        /* the fewest the operation must move through memory */
@@ -279,7 +280,7 @@ typedef struct gop_explanation {
     gop_precision precision; /* of the result */
 } gop_explanation;
 
-/* A kernel that may be chosen for a call. */
+/* A candidate for a call. */
 typedef struct gop_weighed {
     const char *kernel;
     double seconds;    /* that it is expected to take; 0: the order of the table decides */

@@ -26,7 +26,7 @@ except ImportError:
 
 from . import environment as _environment
 from . import errors
-from .arrays import DeviceArray, to_device
+from .arrays import DeviceArray
 from .devices import (
     Device,
     DeviceInfo,
@@ -53,6 +53,7 @@ from .rdf import rdf
 from .reductions import all, any, argmax, argmin, max, mean, min, prod, reduce, sum
 from .sparse import SparseMatrix, sparse
 from .stencils import Stencil, poisson, stencil
+from .transfers import to_device
 
 _environment.check()
 

@@ -29,7 +29,6 @@ from ._show.rdf_result import FirstShell as FirstShell
 from ._show.rdf_result import RdfResult as RdfResult
 from ._show.roofline import roofline as roofline
 from .arrays import DeviceArray as DeviceArray
-from .arrays import to_device as to_device
 from .compiling import CompiledKernel as CompiledKernel
 from .compiling import Program as Program
 from .compiling import compile as compile
@@ -76,6 +75,7 @@ from .sweeps import sweep as sweep
 from .timing import Timer as Timer
 from .timing import Timing as Timing
 from .timing import benchmark as benchmark
+from .transfers import to_device as to_device
 
 __version__: str
 

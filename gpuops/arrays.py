@@ -18,8 +18,8 @@ from typing import Any, NoReturn, Self
 import numpy as np
 
 from . import _core
-from .devices import CPU, Device, DeviceInfo, at, check, is_available, open_backend, parse
-from .errors import DeviceUnavailableError
+from ._call.dtypes import cast_host, dtype_of
+from .devices import Device, at, open_backend
 
 _CPU, _CUDA, _MANAGED = 1, 2, 13  # DLPack's device types
 _DEFAULT_STREAM = 1  # as DLPack and __cuda_array_interface__ number CUDA's
@@ -128,8 +128,6 @@ class DeviceArray(_core.Handle):
         >>> gpuops.multiply_add(image.astype("f4"), 0.5, 1.0).get()
         array([1. , 1.5, 2. , 2.5], dtype=float32)
         """
-        from ._call.operands import cast_host, dtype_of
-
         wanted = dtype_of("astype", dtype)
         if not np.can_cast(self.dtype, wanted, casting):
             raise TypeError(
@@ -231,54 +229,6 @@ for _name, _symbol in (
     ("ne", "!="),
 ):  # fmt: skip
     setattr(DeviceArray, f"__{_name}__", _refuse(_symbol, "CuPy through DLPack, or .get()"))
-
-
-def to_device(a: Any, device: str | Device | DeviceInfo = "cuda") -> DeviceArray:
-    """Copies an array to a device.
-
-    Parameters
-    ----------
-    a : array_like
-        Any dtype that gpuops computes with. A DeviceArray that is there already is returned.
-    device : str, Device or DeviceInfo
-        "cuda" by default; "auto" is the CPU where there is no GPU.
-
-    Returns
-    -------
-    DeviceArray
-
-    Raises
-    ------
-    DeviceUnavailableError
-        The device is not there; the sentence says why.
-    DeviceMemoryError
-        It is full; `requested`, `free` and `total` are in bytes.
-
-    Examples
-    --------
-    >>> import numpy as np, gpuops
-    >>> x = gpuops.to_device(np.ones(3, np.float32), "cpu")
-    >>> gpuops.add(x, x).get()
-    array([2., 2., 2.], dtype=float32)
-    """
-    from ._call.operands import operand
-
-    where = parse(device)
-    if where is None:
-        where = CPU if not is_available("cuda") else Device("cuda")
-    try:
-        check(where)
-    except DeviceUnavailableError as error:
-        raise DeviceUnavailableError(
-            f"to_device: {error}; without a GPU to_device(a, 'cpu') or to_device(a, 'sim') "
-            "gives the same kind of array"
-        ) from None
-    a = operand("to_device", "a", a)
-    if isinstance(a, DeviceArray):
-        if a.device == where:
-            return a
-        a = a.get()
-    return DeviceArray(_core.upload(a, (where.backend, where.ordinal)))
 
 
 # ---- from other libraries ----

@@ -19,11 +19,11 @@ from . import _core
 from ._call import tuned
 from ._call.registry import OPS
 from ._show.explain import explain
-from .arrays import to_device
 from .devices import Device, check, devices, parse
 from .stencils import poisson
 from .sweeps import sweep
 from .timing import time_call
+from .transfers import to_device
 
 __all__: list[str] = []
 LEAST = 1.03  # what a gain has to be, so that noise is not kept

@@ -1,5 +1,5 @@
 /*
- * choice.h - which kernels run without being asked for, and when: the table of a choose file.
+ * choice.h - which kernels are chosen, and when: the table of a choose file.
  */
 #ifndef GOP_CHOICE_H
 #define GOP_CHOICE_H
@@ -16,7 +16,7 @@ typedef struct gop_candidate {
     int (*suits)(const gop_ctx *ctx, const gop_task *task); /* NULL: every call it takes */
     const char *when; /* what `suits` and `pays` ask for, in words; NULL with them */
     const char *why;  /* what was measured, on which device, when */
-    /* What only the row's plan finds out, from its `cost` mostly; NULL: whatever it is. */
+    /* A condition on the row's plan, mostly on its `cost`; NULL: none. */
     int (*pays)(const gop_ctx *ctx, const gop_task *task, const gop_plan *plan);
 } gop_candidate;
 
@@ -30,18 +30,18 @@ typedef struct gop_choice {
 
 enum { GOP_MAX_CANDIDATES = 32 };
 
-/* All that may be chosen, in the order in which they are asked, and what each says to the task.
- * How many there are, at most `most`. */
+/* Lists the candidates in the order in which they are tried, with each one's answer to the
+ * task. Returns how many there are, at most `most`. */
 int gop_weigh(const gop_ctx *ctx, gop_task *task, gop_weighed *list, int most);
 
-/* Values of the call's tunables that take the place of a kernel's first ones, on the device of
- * this name and detail; 0 where there is no such kernel, tunable or value. */
+/* Sets a kernel's default tunables on the device of this name and detail to the call's values;
+ * returns 0 if there is no such kernel, tunable or value. */
 int gop_set_tuned(const gop_backend *backend, const char *device, const char *kernel,
                   const gop_call *call);
-/* All values of a row on this device; NULL: its own. */
+/* The default values of a row's tunables on this device; NULL: its own. */
 const int64_t *gop_tuned(const gop_ctx *ctx, const gop_row *row);
 
-/* Makes *to the context of a GPU that is not there: the given one with other facts. */
+/* Makes *to the context of an imagined GPU: the given one with other facts. */
 gop_ctx *gop_imagine(const gop_ctx *ctx, const gop_device_info *like, gop_ctx *to);
 
 #ifdef __cplusplus

@@ -85,9 +85,9 @@ typedef struct gop_tunable {
 /* Enqueues (CUDA) or does (CPU) one step of a task. Never allocates, synchronises or prints. */
 typedef gop_status (*gop_launch)(gop_ctx *ctx, const gop_task *task, int64_t step);
 
-/* What a row will do with a task, decided once by its plan(): explain, ladder, benchmark and
- * the run share it, and a launch decides nothing again. It is made before the memory is
- * there: no address is in it, only what addresses are multiples of. */
+/* What a row will do with a task, decided once by its plan() for explain, ladder, benchmark and
+ * the run; a launch decides nothing. It is made before memory is acquired, so it holds
+ * alignments but no addresses. */
 enum { GOP_PLAN_BYTES = 3072 };
 typedef struct gop_plan {
     gop_launch launch; /* the row's own for the dtype, unless its plan() finds a closer one */
@@ -95,7 +95,7 @@ typedef struct gop_plan {
     size_t scratch;    /* bytes of the device's memory that they need besides */
     gop_precision precision; /* class of the result, best unless the row's plan says other */
     float cost; /* what the row's candidate asks for after the plan (choice.h), if it does */
-    /* Tiles, grids: whatever the row keeps for its launch, and aligned for any of it. */
+    /* Tiles, grids: whatever the row keeps for its launch; aligned for any type. */
     union {
         max_align_t widest;
         void *address;
@@ -138,15 +138,15 @@ int gop_row_takes(const gop_row *row, gop_dtype dtype);
  * tunables. */
 gop_status gop_choose(const gop_ctx *ctx, gop_task *task, const char *kernel, int timing,
                       const gop_row **row, gop_plan *plan) GOP_MUST_CHECK;
-/* The one that is chosen where *row, which was, cannot run; fails, without a sentence, where
- * there is none. */
+/* The next choice if *row, the last one, cannot run; fails, without a sentence, if there is
+ * none. */
 gop_status gop_choose_before(const gop_ctx *ctx, gop_task *task, const gop_row **row,
                              gop_plan *plan) GOP_MUST_CHECK;
 
 /* ---- descriptor: the one place that knows what an op accepts and returns ---- */
 
 typedef struct gop_arena gop_arena; /* host memory that lives as long as the call */
-/* Runs a call that another one is made of. */
+/* Runs a call that is part of another one. */
 typedef gop_status (*gop_runner)(const gop_call *call, const gop_run_options *options);
 
 typedef struct gop_descriptor {
@@ -157,14 +157,13 @@ typedef struct gop_descriptor {
     gop_status (*infer)(const gop_call *call, gop_array *out);
     /* Checks that need the data: NaN, CSR structure, zero diagonal. NULL: none. */
     gop_status (*check)(const gop_call *call, gop_arena *arena);
-    /* A check that may be deferred to the kernels, which make it as they read: `defer` gives
-     * the finding, below 0, that they are to assume, or 0: `check` comes first. NULL: always.
-     */
+    /* Deferred validation: the kernels check what they read. `defer` returns the finding, below
+     * 0, that they are to assume, or 0 if `check` comes first. NULL: it always does. */
     int64_t (*defer)(const gop_call *call, const gop_run_options *options);
-    /* Memory in which such kernels say what they find. */
+    /* Gives the memory in which such kernels report what they find. */
     gop_status (*begin)(gop_ctx *ctx, gop_task *task, void **findings);
-    /* Waits for them. GOP_REFUSED, without a sentence: the results are not to be used, and the
-     * call is run again with another assumption. */
+    /* Waits for the kernels and reads their findings. GOP_REFUSED, without a sentence: the
+     * results are discarded, and the call runs again with another assumption. */
     gop_status (*end)(gop_ctx *ctx, const void *findings, int64_t *assumed);
     /* Replaces inputs by tables derived from them (rdf's thresholds). NULL: none. */
     gop_status (*prepare)(gop_task *task, gop_array *in, gop_arena *arena);
@@ -172,12 +171,12 @@ typedef struct gop_descriptor {
     gop_status (*plan)(gop_task *task);
     double (*bytes)(const gop_task *task);
     double (*flops)(const gop_task *task);
-    /* The size by which "auto" weighs a call of host arrays, before anything is checked. NULL:
-     * it goes to the CPU. */
+    /* The work by which "auto" chooses a device for host arrays, before any check. NULL: the
+     * CPU. */
     double (*work)(const gop_call *call);
     int in_place; /* an input may be exactly the output's memory (elementwise ops) */
     int once;     /* its kernels read each input about once and write each result once */
-    /* Whether another conforming row could give other bits. NULL: none could. */
+    /* Whether another conforming row may give other bits. NULL: it may not. */
     int (*bits_vary)(const gop_task *task);
     int outputs; /* the most that it has */
     /* The least precision that the call accepts. NULL: the highest. */
@@ -188,21 +187,22 @@ typedef struct gop_descriptor {
     int (*axis_of)(const gop_call *call, int i, int axis);
     int in_panels; /* long calls are cut so that transfers and kernels are at work at once */
     int casts;     /* kernels cast elements as they read them, on backends with GOP_CASTS */
-    /* A call with one result that is too large for the device, by parts of its terms. Fails
-     * with GOP_NO_DEVICE_MEMORY and no new sentence where there are none. NULL: it has none. */
+    /* Runs a call with one result that does not fit the device, by parts of its terms. Fails
+     * with GOP_NO_DEVICE_MEMORY and no new sentence if there are none. NULL: it is not cut so.
+     */
     gop_status (*by_terms)(const gop_call *call, const gop_run_options *options,
                            gop_runner run);
 } gop_descriptor;
 
 const gop_descriptor *gop_descriptor_of(gop_op op);
-/* What sentences name a call: the function that was called. */
+/* The name of a call in messages: the function that was called. */
 const char *gop_call_name(const gop_call *call);
 /* gop_infer() that leaves the call's own outputs as they are. */
 gop_status gop_infer_outputs(const gop_call *call, gop_array *out) GOP_MUST_CHECK;
-/* The checks that need the data, of a call that was inferred, and what they find. */
+/* Runs the checks that need the data, after gop_infer, and gives what they find. */
 gop_status gop_check(const gop_call *call, int64_t *finding) GOP_MUST_CHECK;
-/* Such a check by the backend in whose memory the first inputs lie: *is_well is 1 where it
- * passes. 0 says nothing: copies on the host have to be looked at. */
+/* The same check by the backend in whose memory the first inputs lie: *is_well is 1 if it
+ * passes. 0 means unknown: the host has to check copies. */
 gop_status gop_check_in_place(const gop_call *call, int count, int *is_well,
                               int64_t *finding) GOP_MUST_CHECK;
 
@@ -240,7 +240,7 @@ typedef struct gop_kernel_launch {
     const size_t *bytes; /* of each, of an array all of its elements */
 } gop_kernel_launch;
 
-/* What the road asks of a backend, beside what it can do. */
+/* Facts of a backend that the road asks for. */
 enum {
     GOP_HOST_MEMORY = 1, /* its kernels take the host's arrays where they lie */
     GOP_OWN_MEMORY = 2,  /* callers' arrays may live in memory that the host does not read */
@@ -260,8 +260,8 @@ struct gop_backend {
     gop_status (*context)(int ordinal, gop_ctx **ctx); /* the calling thread's */
     gop_status (*alloc)(gop_ctx *ctx, size_t bytes, void **memory);
     void (*release)(gop_ctx *ctx, void *memory);
-    /* A little memory that host and device both use in place, to be released like the other;
-     * NULL where there is none or no more. NULL on a CPU, which needs none. */
+    /* Zero-copy memory for small operands, which host and device both use in place, released
+     * like other memory; NULL if there is none left. NULL on a CPU, which needs none. */
     void *(*zero_copy)(gop_ctx *ctx, size_t bytes);
     /* Between a host array of any strides and its gop_array_dense() layout on the device. */
     gop_status (*upload)(gop_ctx *ctx, const gop_array *device, const gop_array *host);
@@ -275,15 +275,15 @@ struct gop_backend {
         gop_ctx *ctx); /* waits, hears Ctrl-C; GOP_INTERRUPTED once work stopped */
     gop_status (*flush)(gop_ctx *ctx); /* empties the caches: for cold timing */
     const gop_ladder *(*ladder)(gop_op op);
-    /* Where this context's work goes from now on; gives the stream before. */
+    /* Sets the stream of this context's work; returns the one before. */
     void *(*use)(gop_ctx *ctx, void *stream);
-    /* What is enqueued on `then` from now on comes after what is on `first` by now. */
+    /* Orders streams: later work on `then` comes after the present work on `first`. */
     gop_status (*order)(gop_ctx *ctx, void *first, void *then);
     gop_status (*drain)(gop_ctx *ctx); /* waits for all streams of the device */
     /* Checks that memory of another library is this backend's, and says on which device. */
     gop_status (*whose)(const void *memory, int *ordinal);
-    /* Starts counting what kernels do, or stops and gives it as JSON (OpenCL: its functions'
-     * names) that lives until the next call. NULL where a backend does not count. */
+    /* Starts counting what kernels do, or stops and returns the counts as JSON (OpenCL: its
+     * functions' names), valid until the next call. NULL if a backend does not count. */
     const char *(*profile)(int start);
     /* Kernels compiled while the program runs: loads an image of the device's code (a cubin;
      * PTX or OpenCL C that ends with a zero), enqueues a launch, unloads; NULL where a backend
@@ -292,7 +292,7 @@ struct gop_backend {
     gop_status (*launch)(gop_ctx *ctx, void *module, const gop_kernel_launch *launch);
     void (*unload)(void *module);
     const char *(*describe)(void *module);
-    /* gop_check_in_place by the device, which is waited for. NULL where none can. */
+    /* gop_check_in_place by the device, which it waits for. NULL if a backend cannot. */
     gop_status (*check)(gop_ctx *ctx, const gop_call *call, int *is_well, int64_t *finding);
 };
 
@@ -301,7 +301,7 @@ gop_status gop_backend_load(const char *name, const char *path);
 gop_status gop_backend_get(gop_backend_id id, const gop_backend **backend) GOP_MUST_CHECK;
 /* The calling thread's context of a device. */
 gop_status gop_context_of(gop_device device, gop_ctx **ctx) GOP_MUST_CHECK;
-/* Where its work goes from now on; gives the stream before, to be put back. */
+/* Sets the stream of its work; returns the one before, to be restored. */
 void *gop_use_stream(gop_ctx *ctx, void *stream);
 extern const gop_backend gop_cpu_backend;
 const char *gop_backend_name(gop_backend_id id);
@@ -331,7 +331,7 @@ typedef struct gop_host {
     int64_t (*array_bytes)(const gop_array *array);
 } gop_host;
 
-/* A backend library exports this alone: const gop_backend *gop_backend_open(uint32_t, const
+/* A backend library exports only this: const gop_backend *gop_backend_open(uint32_t, const
  * gop_host *). */
 typedef const gop_backend *(*gop_backend_open_fn)(uint32_t abi, const gop_host *host);
 
@@ -339,7 +339,8 @@ typedef const gop_backend *(*gop_backend_open_fn)(uint32_t abi, const gop_host *
 
 gop_status gop_fail(gop_status code, const char *format, ...) GOP_PRINTF(2, 3);
 gop_error *gop_error_slot(void);
-/* While on, failures of this thread are codes alone: a row that is passed over says nothing. */
+/* While on, failures of this thread only keep codes, no sentences: for rows that are passed
+ * over. */
 void gop_fail_quietly(int on);
 
 int64_t gop_dtype_size(gop_dtype dtype);
@@ -365,14 +366,14 @@ int64_t gop_array_bytes(const gop_array *array); /* of its elements as kernels h
                                                     without gaps */
 /* Number of elements, or a ValueError naming op and operand where the product exceeds 2^63. */
 gop_status gop_shape_size(const char *op, int ndim, const int64_t *shape, int64_t *size);
-/* Copies what of it is in use: an array of few axes is far smaller than its struct. */
+/* Copies only the axes in use: the struct has room for many more. */
 void gop_array_assign(gop_array *to, const gop_array *from);
 /* Same shape, memory order kept, no gaps, nothing to cast, broadcast axes stay stride 0; bytes
  * it needs. */
 size_t gop_array_dense(const gop_array *array, gop_array *dense);
 void gop_array_c_order(gop_array *array); /* sets C-contiguous strides */
-/* Bytes of the sectors of memory that the elements lie in, about so many where rows begin at
- * any place of a sector. */
+/* Bytes of the memory sectors that the elements touch; an average if rows are not aligned to
+ * sectors. */
 double gop_array_sectors(const gop_array *array, int64_t sector);
 int gop_array_is_item_aligned(const gop_array *array);
 int gop_array_on_host(const gop_array *array);
@@ -396,21 +397,21 @@ void gop_unpack(const gop_array *to, int64_t first, int64_t count, const void *f
 /* The same in the C order of the logical array. */
 void gop_pack_c_order(const gop_array *from, int64_t first, int64_t count, void *to);
 
-/* The thread pool (core/host/threads.c): pieces of `grain` items, taken by whoever is free;
- * the calling thread works too and hears Ctrl-C between pieces: keep a piece under 20 ms. */
+/* The thread pool (core/host/threads.c): free threads take pieces of `grain` items. The calling
+ * thread works too and hears Ctrl-C between pieces: keep a piece under 20 ms. */
 gop_status gop_parallel(int64_t items, int64_t grain, gop_body body, void *argument);
-/* The same by at most so many: each has a part of the scratch memory, which was sized before,
- * while another thread of the program may change how many there are. */
+/* The same by at most `workers` threads, for which scratch memory was sized: another thread of
+ * the program may change the number of threads meanwhile. */
 gop_status gop_parallel_by(int workers, int64_t items, int64_t grain, gop_body body,
                            void *argument);
-/* The same for pieces of microseconds: workers that sleep are woken once it has shown that they
- * are worth that, or where such calls follow each other. */
+/* The same for short jobs: sleeping workers are woken only if the job turns out to be long
+ * enough, or if such calls follow each other. */
 gop_status gop_parallel_brief(int workers, int64_t items, int64_t grain, gop_body body,
                               void *argument);
-/* The calling thread and others, `most` in all, call a body until a call returns 0: nothing is
- * left to do. The caller's call hears Ctrl-C by itself. */
+/* The calling thread and others, `most` in all, call the body until it returns 0. In the
+ * calling thread the body hears Ctrl-C by itself. */
 gop_status gop_crew(int most, gop_crew_body body, void *argument);
-/* Asked by a worker between pieces: 1 if it should return, for others need it more. */
+/* A worker asks between pieces: 1 if it should return because other jobs need it more. */
 int gop_wanted_elsewhere(void);
 int gop_threads(void);
 void gop_threads_set(int threads); /* 0: back to the default */

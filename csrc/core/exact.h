@@ -2,10 +2,10 @@
  * exact.h - exact/v1: a sum of numbers in integer words, rounded once, at the end.
  *
  * A sum is an array of int64: which NaN and infinities it met, how many terms it has, then its
- * words. Word i is worth 2^(32 i - 1088), so that every finite float64, and every whole number,
- * is a few bits in two neighbouring words. Terms of all other dtypes need only the words from
- * GOP_EXACT_FIRST on. Integers add in any order: that is why neither order, chunks, threads nor
- * devices matter. Static functions, for every backend and for device code.
+ * words. Word i is worth 2^(32 i - 1088), so that every finite float64, and every integer, adds
+ * to two neighbouring words. Terms of all other dtypes need only the words from GOP_EXACT_FIRST
+ * on. Integers add in any order: that is why neither order, chunks, threads nor devices matter.
+ * Static functions, for every backend and for device code.
  */
 #ifndef GOP_CORE_EXACT_H
 #define GOP_CORE_EXACT_H
@@ -105,7 +105,7 @@ GOP_EXACT_FN void gop_exact_add_whole(gop_exact_line line, uint64_t bits, int is
     at[line.stride] += is_signed ? (int64_t)bits >> 32 : (int64_t)(bits >> 32);
 }
 
-/* Of a float64's bits that are NaN or infinite; 0 of finite ones. */
+/* What a float64 is by its bits: NaN, an infinity, or 0 for a finite number. */
 GOP_EXACT_FN int gop_exact_special(uint64_t bits)
 {
     const uint64_t infinite = UINT64_C(0x7ff) << 52, magnitude = bits & ~(UINT64_C(1) << 63);
@@ -180,7 +180,8 @@ typedef struct gop_exact_leading {
     int exponent, more;
 } gop_exact_leading;
 
-/* Of carried words, none of which has a sign, over `by`; 0 where all are 0. */
+/* The leading bits of a number in carried words without signs, divided by `by`; 0 if all are 0.
+ */
 GOP_EXACT_FN gop_exact_leading gop_exact_lead(gop_exact_line line, uint64_t by)
 {
     gop_exact_leading lead = {0, 0, 0};
@@ -246,7 +247,7 @@ GOP_EXACT_FN uint64_t gop_exact_round(int64_t special, gop_exact_line line, uint
     return gop_exact_nearest(lead, f) | (minus ? sign : 0);
 }
 
-/* The bits of a number to memory. */
+/* Stores the bits of a number. */
 GOP_EXACT_FN void gop_exact_store(void *to, uint64_t bits, int size)
 {
     const uint32_t half = (uint32_t)bits;
@@ -256,7 +257,7 @@ GOP_EXACT_FN void gop_exact_store(void *to, uint64_t bits, int size)
     else __builtin_memcpy(to, &quarter, 2);
 }
 
-/* What a call makes of a sum: `initial`, or NULL, is the bits of a float64 that takes part. */
+/* Finishes a sum: rounds it, with `initial`, the bits of a float64, or NULL. */
 GOP_EXACT_FN uint64_t gop_exact_finish(int64_t special, gop_exact_line line, uint64_t by,
                                        const uint64_t *initial, gop_exact_format f)
 {

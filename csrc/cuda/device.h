@@ -137,14 +137,13 @@ template <typename T> GOP_DEVICE void store128(T *address, const vec128<T> &v)
 #define GOP_ROW_DECLARED(op, name) extern const gop_row op##_##name##_row;
 #define GOP_ROW_LISTED(op, name) &op##_##name##_row,
 
-/* Whether a plan is for a GPU: one that is there, or one that explain() is asked about. */
+/* Whether a plan is for a GPU: a real one, or one that explain() is asked about. */
 static inline bool gop_is_for_gpu(const gop_ctx *ctx)
 {
     return !gop_is_sim() || ctx->imagined;
 }
 
-/* Refuses, for `who`, where the device runs no code written for compute capability major.0:
- * sim, and older GPUs. */
+/* Refuses, in the name of `who`, on sim and on GPUs older than compute capability major.0. */
 static inline gop_status gop_has_code(const gop_ctx *ctx, const char *who, int major,
                                       const char *why)
 {
@@ -155,6 +154,12 @@ static inline gop_status gop_has_code(const gop_ctx *ctx, const char *who, int m
     return gop_fail(GOP_REFUSED,
                     "%s takes a GPU of compute capability %d.0 or later, %s, got %s", who,
                     major, why, got);
+}
+
+/* Whether 32-bit indices are enough. */
+static inline bool fits_32_bits(int64_t size)
+{
+    return size < INT64_C(1) << 31;
 }
 
 /* Blocks that cover `items`, at most 2^31 - 1. */

@@ -45,7 +45,7 @@ struct gop_cuda_kernel {
 };
 enum gop_cuda_how {
     GOP_CUDA_PLAINLY,
-    GOP_CUDA_EARLY,    /* it waits by itself for the kernel before, and may be there sooner */
+    GOP_CUDA_EARLY,    /* a programmatic dependent launch */
     GOP_CUDA_TOGETHER, /* all of its blocks are on the device at once */
     GOP_CUDA_FOLLOWED, /* another launch of the same step comes next */
 };
@@ -57,27 +57,27 @@ gop_cuda_how gop_cuda_first(const gop_ctx *ctx, const gop_task *task, int is_fol
 }
 
 /* GOP_LAUNCH(ctx, kernel, grid, block, shared bytes, arguments...): enqueues; a gop_status.
- * Put a kernel with several template arguments in parentheses. Blocks in clusters are launched
- * by gop_cuda_grid(blocks, cluster). */
+ * Put a kernel with several template arguments in parentheses. For clusters, the grid is
+ * gop_cuda_grid(blocks, cluster). */
 #define GOP_LAUNCH(ctx, kernel, grid, block, shared, ...)                                      \
     gop_cuda_launch_(ctx, GOP_CUDA_PLAINLY, #kernel, kernel, grid, block, shared, __VA_ARGS__)
 
-/* The same where, if `is_followed`, the next launch of this step follows for certain: both
- * become one graph where they come again. */
+/* The same; if `is_followed`, the next launch of this step is certain to follow, and both
+ * become one graph once they repeat. */
 #define GOP_LAUNCH_FOLLOWED(ctx, is_followed, kernel, grid, block, shared, ...)                \
     gop_cuda_launch_(ctx, (is_followed) ? GOP_CUDA_FOLLOWED : GOP_CUDA_PLAINLY, #kernel,       \
                      kernel, grid, block, shared, __VA_ARGS__)
 
 /* The same for a kernel that is made ready while the one before runs (programmatic dependent
- * launch). Every thread calls grid_dependency_sync: first of all, or, where the kernel
- * before has let it begin with what it needs written, last, so that it does not end sooner.
- */
+ * launch). Every thread calls grid_dependency_sync: at entry, or, if the kernel before has
+ * triggered this one with all its inputs written, at exit, so that it does not end sooner. */
 #define GOP_LAUNCH_EARLY(ctx, kernel, grid, block, shared, ...)                                \
     gop_cuda_launch_(ctx, GOP_CUDA_EARLY, #kernel, kernel, grid, block, shared, __VA_ARGS__)
 
-/* The same for the first kernel of a call whose threads call grid_dependency_sync ahead
- * of all that they read and write: early where memory takes longer for the operands than the
- * host for the launch, which costs it more than one as a graph; else as followed or not. */
+/* The same for the first kernel of a call, whose threads call grid_dependency_sync before they
+ * read or write: as a programmatic dependent launch if the call is memory-bound for long enough
+ * to hide it, since it costs the host more than a launch as a graph; else as followed or not.
+ */
 #define GOP_LAUNCH_FIRST(ctx, task, is_followed, kernel, grid, block, shared, ...)             \
     gop_cuda_launch_(ctx, gop_cuda_first(ctx, task, is_followed), #kernel, kernel, grid,       \
                      block, shared, __VA_ARGS__)
@@ -88,7 +88,7 @@ gop_cuda_how gop_cuda_first(const gop_ctx *ctx, const gop_task *task, int is_fol
 #define GOP_LAUNCH_TOGETHER(ctx, kernel, grid, block, shared, ...)                             \
     gop_cuda_launch_(ctx, GOP_CUDA_TOGETHER, #kernel, kernel, grid, block, shared, __VA_ARGS__)
 
-/* How many blocks of that kernel there may be, for its plan; 0: none. */
+/* How many blocks of that kernel may be resident, for its plan; 0: none. */
 #define GOP_AT_ONCE(ctx, kernel, threads, shared, blocks)                                      \
     gop_cuda_at_once(ctx, (const void *)(kernel), threads, shared, blocks)
 
@@ -115,7 +115,7 @@ static inline gop_status gop_cuda_launch_(gop_ctx *ctx, gop_cuda_how how, const 
                                              P(arguments)...);
 }
 
-/* Until the kernel before has ended and what it wrote is seen. */
+/* Waits until the kernel before has ended and its stores are visible. */
 GOP_DEVICE void grid_dependency_sync(void)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -123,7 +123,7 @@ GOP_DEVICE void grid_dependency_sync(void)
 #endif
 }
 
-/* Adds one; whoever sees that sees all that this thread has seen of memory before. */
+/* Adds one, with release semantics. */
 GOP_DEVICE void gop_count_release(unsigned *count)
 {
     asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(count) : "memory");
@@ -135,8 +135,8 @@ GOP_DEVICE unsigned gop_load_acquire(const unsigned *count)
     return value;
 }
 
-/* Until every block of the grid has come here: the caller's count of it, from 1. `arrived` is
- * 0 before the launch. What was written before by any block is seen after. */
+/* A barrier for all blocks of the grid; `count` numbers the caller's barriers from 1. `arrived`
+ * is 0 before the launch. Stores before it are visible after it. */
 GOP_DEVICE void gop_grid_barrier(unsigned *arrived, unsigned count)
 {
     __syncthreads();

@@ -4,7 +4,7 @@
  *
  * Plain arrays, numbers and words are read here. For any other object Python is asked
  * (gpuops/_call/arguments.py), one argument at a time: what it answers is an array, a tuple or
- * an exception. Arguments are read in one order, which decides what is complained of first.
+ * an exception. The order in which arguments are read decides which error is reported first.
  */
 #include <math.h>
 
@@ -50,7 +50,7 @@ static void ask_library(gop_request *r, PyObject *object, int i)
     else if (!gop_is_critical()) PyErr_Clear();
 }
 
-/* All are asked before the first is read: then each is read but once. */
+/* All are asked before the first is read, so that each is read only once. */
 static int ask_libraries(gop_request *r, PyObject *const *operands, int count, PyObject *out)
 {
     for (int i = 0; i < count && !PyErr_Occurred(); i++) ask_library(r, operands[i], i);
@@ -119,7 +119,7 @@ int gop_read_input_as(gop_request *r, int i, int word, gop_dtype dtype)
     return r->inputs[i] ? 0 : -1;
 }
 
-/* Whether a number is far from where a float of any size overflows, of which NumPy warns. */
+/* Whether a number is too small to overflow any float dtype; NumPy warns of overflows. */
 static int is_moderate(PyObject *number)
 {
     enum { MOST = 60000 };
@@ -319,7 +319,8 @@ int gop_read_axes_of(gop_request *r, PyObject *value, int several, gop_axes *axe
     return 0;
 }
 
-/* Items of any dtype are moved: of one that the core has not as words, which Python makes. */
+/* Reads items of any dtype: those of a dtype that the core lacks are moved as words, which
+ * Python makes. */
 static int read_items(gop_request *r, gop_axes *axes)
 {
     PyObject *array = r->inputs[0], *finish = NULL, *order = r->axes;

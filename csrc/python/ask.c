@@ -6,6 +6,19 @@
 #include "python/python.h"
 
 static PyObject *answers[GOP_NQUESTIONS]; /* the functions */
+PyObject *gop_words[GOP_NWORDS];
+
+int gop_words_ready(void)
+{
+    static const char *const words[] = {
+#define X(enumerator, word) #word,
+        GOP_WORDS(X)
+#undef X
+    };
+    for (int word = 0; word < GOP_NWORDS; word++)
+        if (!(gop_words[word] = PyUnicode_InternFromString(words[word]))) return -1;
+    return 0;
+}
 
 PyObject *gop_keep(gop_request *r, PyObject *owned)
 {

@@ -5,6 +5,7 @@
  */
 #include "core/arrays/cast.h"
 #include "core/host/memory.h"
+#include "python/dlpack.h"
 #include "python/python.h"
 
 #include <structmember.h>
@@ -27,7 +28,7 @@ typedef struct handle {
 
 static PyTypeObject *handle_type;
 
-/* Of a Handle; what is none is its own. */
+/* The Buffer of a Handle; any other object is returned as it is. */
 static PyObject *handle_buffer(PyObject *object)
 {
     return PyObject_TypeCheck(object, handle_type) ? ((handle *)object)->buffer : object;
@@ -201,7 +202,7 @@ static PyObject *buffer_dlpack(PyObject *self, PyObject *arguments)
             status = ctx->backend->order(ctx, GOP_DEFAULT_STREAM, then);
         if (status != GOP_OK) return gop_raise();
     }
-    return gop_dlpack_export(self, versioned);
+    return gop_dlpack_export(&b->array, self, b->readonly, versioned);
 }
 
 static PyObject *get_dtype(PyObject *self, void *unused)
@@ -462,6 +463,26 @@ static PyObject *borrow(PyObject *module, PyObject *arguments)
     return gop_buffer_borrow(&array, owner, readonly);
 }
 
+static PyObject *from_dlpack(PyObject *module, PyObject *capsule)
+{
+    gop_array array;
+    int readonly;
+    PyObject *const owner = gop_dlpack_import(capsule, &array, &readonly), *made = NULL;
+    (void)module;
+    if (!owner) return NULL;
+    const int said = array.where.ordinal;
+    if (gop_check_whose(&array) == 0) {
+        if (array.where.ordinal == said) made = gop_buffer_borrow(&array, owner, readonly);
+        else
+            PyErr_Format(PyExc_BufferError,
+                         "from_dlpack: an array of cuda:%d in the memory of cuda:%d", said,
+                         array.where.ordinal);
+    }
+    if (made) gop_dlpack_take(capsule, owner);
+    Py_DECREF(owner);
+    return made;
+}
+
 /* order(device, first, then): handles of streams, 1 the default one. */
 static PyObject *order(PyObject *module, PyObject *arguments)
 {
@@ -506,5 +527,5 @@ PyMethodDef gop_buffer_functions[] = {
     {"order", order, METH_VARARGS,
      "order(device, first, then): what goes to the stream `then` comes after what `first` has"},
     {"wait", buffer_wait, METH_O, "wait(device): until the work on device arrays is done"},
-    {"from_dlpack", gop_dlpack_import, METH_O, "from_dlpack(capsule) -> Buffer"},
+    {"from_dlpack", from_dlpack, METH_O, "from_dlpack(capsule) -> Buffer"},
     {NULL, NULL, 0, NULL}};

@@ -89,6 +89,7 @@ static PyObject *call_new(PyTypeObject *class, PyObject *arguments, PyObject *ke
     return NULL;
 }
 
+/* The request for another run: its arrays are read again. */
 static gop_request *anew(PyObject *self)
 {
     gop_request *const r = &((call *)self)->request;

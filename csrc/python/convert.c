@@ -110,7 +110,7 @@ PyArray_Descr *gop_descr(gop_dtype dtype)
 {
     if (dtype != GOP_BFLOAT16) return PyArray_DescrFromType(numbers[dtype]);
     if (!bfloat16_descr) {
-        PyObject *module = PyImport_ImportModule("gpuops._call.operands");
+        PyObject *module = PyImport_ImportModule("gpuops._call.dtypes");
         PyObject *done = module ? PyObject_CallMethod(module, "meet_bfloat16", NULL) : NULL;
         Py_XDECREF(module);
         Py_XDECREF(done);

@@ -57,7 +57,7 @@ typedef struct exported {
         dl_managed plain;
         dl_versioned versioned;
     } as;
-    PyObject *buffer;
+    PyObject *owner;
     int64_t numbers[2 * GOP_MAX_NDIM];
 } exported;
 
@@ -65,7 +65,7 @@ static void free_exported(exported *e)
 {
     if (Py_IsInitialized()) { /* after the interpreter's end there is nothing to give back */
         PyGILState_STATE state = PyGILState_Ensure(); /* a library calls from any thread */
-        Py_XDECREF(e->buffer);
+        Py_XDECREF(e->owner);
         PyGILState_Release(state);
     }
     free(e);
@@ -80,7 +80,7 @@ static void delete_versioned(dl_versioned *managed)
     free_exported(managed->context);
 }
 
-/* Runs for a capsule that nobody consumed: a consumed one has another name. */
+/* Frees a capsule that was not consumed: a consumed one has another name. */
 static void capsule_free(PyObject *capsule)
 {
     void *managed;
@@ -93,15 +93,15 @@ static void capsule_free(PyObject *capsule)
     }
 }
 
-PyObject *gop_dlpack_export(PyObject *buffer, int versioned)
+PyObject *gop_dlpack_export(const gop_array *array, PyObject *owner, int readonly,
+                            int versioned)
 {
-    const gop_array *array = gop_buffer_array(buffer);
     if (!gop_array_is_item_aligned(array)) {
         PyErr_SetString(PyExc_BufferError, "dlpack: the array is not aligned to its items, and "
                                            "DLPack counts strides in items");
         return NULL;
     }
-    if (!versioned && gop_buffer_readonly(buffer)) {
+    if (!versioned && readonly) {
         PyErr_SetString(PyExc_BufferError, "dlpack: the array is read-only, which DLPack tells "
                                            "from version 1 on: ask with max_version=(1, 0)");
         return NULL;
@@ -116,11 +116,11 @@ PyObject *gop_dlpack_export(PyObject *buffer, int versioned)
         t->shape[d] = array->shape[d];
         t->strides[d] = array->strides[d] / gop_dtype_size(array->dtype);
     }
-    Py_INCREF(buffer);
-    e->buffer = buffer;
+    Py_INCREF(owner);
+    e->owner = owner;
     if (versioned) {
         e->as.versioned.version.major = 1;
-        e->as.versioned.flags = gop_buffer_readonly(buffer) ? DL_READ_ONLY : 0;
+        e->as.versioned.flags = readonly ? DL_READ_ONLY : 0;
         e->as.versioned.context = e;
         e->as.versioned.deleter = delete_versioned;
     } else {
@@ -213,10 +213,8 @@ int gop_dlpack_read(const dl_tensor *t, gop_array *array)
     return gop_check_reach("from_dlpack", array);
 }
 
-PyObject *gop_dlpack_import(PyObject *module, PyObject *capsule)
+PyObject *gop_dlpack_import(PyObject *capsule, gop_array *array, int *readonly)
 {
-    gop_array array;
-    (void)module;
     const int versioned = PyCapsule_IsValid(capsule, "dltensor_versioned");
     const char *name = versioned ? "dltensor_versioned" : "dltensor";
     void *managed =
@@ -233,25 +231,16 @@ PyObject *gop_dlpack_import(PyObject *module, PyObject *capsule)
     }
     const dl_tensor *t =
         versioned ? &((dl_versioned *)managed)->tensor : &((dl_managed *)managed)->tensor;
-    const int said = t->device.id;
-    if (gop_dlpack_read(t, &array) < 0 || gop_check_whose(&array) < 0) return NULL;
-    if (array.where.backend == GOP_CUDA && array.where.ordinal != said) {
-        PyErr_Format(PyExc_BufferError,
-                     "from_dlpack: an array of cuda:%d in the memory of cuda:%d", said,
-                     array.where.ordinal);
-        return NULL;
-    }
-    const int readonly = versioned && (((dl_versioned *)managed)->flags & DL_READ_ONLY) != 0;
-    PyObject *owner =
-        PyCapsule_New(managed, versioned ? "gpuops.dlpack_versioned" : "gpuops.dlpack", NULL);
-    if (!owner) return NULL;
-    PyObject *made = gop_buffer_borrow(&array, owner, readonly);
-    /* From here on the memory is ours to give back: not before, or a failure would do it twice.
-     */
-    if (made) {
-        PyCapsule_SetName(capsule, versioned ? "used_dltensor_versioned" : "used_dltensor");
-        PyCapsule_SetDestructor(owner, owner_free);
-    }
-    Py_DECREF(owner);
-    return made;
+    if (gop_dlpack_read(t, array) < 0) return NULL;
+    *readonly = versioned && (((dl_versioned *)managed)->flags & DL_READ_ONLY) != 0;
+    return PyCapsule_New(managed, versioned ? "gpuops.dlpack_versioned" : "gpuops.dlpack",
+                         NULL);
+}
+
+/* Not before the Buffer is made: if that fails, the memory is still the capsule's to free. */
+void gop_dlpack_take(PyObject *capsule, PyObject *owner)
+{
+    const int versioned = PyCapsule_IsValid(capsule, "dltensor_versioned");
+    PyCapsule_SetName(capsule, versioned ? "used_dltensor_versioned" : "used_dltensor");
+    PyCapsule_SetDestructor(owner, owner_free);
 }

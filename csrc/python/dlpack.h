@@ -1,5 +1,5 @@
 /*
- * dlpack.h - the layouts of DLPack that more than one file reads.
+ * dlpack.h - exchanging memory by DLPack, and the layouts of it that more than one file reads.
  */
 #ifndef GOP_DLPACK_H
 #define GOP_DLPACK_H
@@ -48,6 +48,14 @@ typedef struct dl_exchange_api {
     int (*stream)(int32_t device_type, int32_t device, void **stream); /* in use by now */
 } dl_exchange_api;
 
+/* A capsule of memory that `owner` keeps; NULL with an exception. */
+PyObject *gop_dlpack_export(const gop_array *array, PyObject *owner, int readonly,
+                            int versioned);
+/* Reads a capsule that was not used before. What keeps its memory, a new reference, or NULL
+ * with an exception. */
+PyObject *gop_dlpack_import(PyObject *capsule, gop_array *array, int *readonly);
+/* From here on the capsule is used, and its memory goes with `owner`. */
+void gop_dlpack_take(PyObject *capsule, PyObject *owner);
 /* A tensor of the array's dtype and shape in that place; its shape is the array's own. */
 dl_tensor gop_dlpack_tensor(gop_array *array);
 /* 0, or -1 with an exception. */

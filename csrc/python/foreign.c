@@ -1,8 +1,8 @@
 /*
  * foreign.c - arrays of CuPy and PyTorch, read and made without Python.
  *
- * Only arrays whose library works on the device's default stream, where our work goes too, so
- * that nobody has to wait for anybody. For all others gpuops/arrays.py has the words.
+ * Only arrays whose library works on the device's default stream: our work goes there too, so
+ * neither has to wait for the other. gpuops/arrays.py handles all others, and their errors.
  */
 #include "python/dlpack.h"
 
@@ -78,8 +78,8 @@ static void find_stream(void)
     Py_XDECREF(table); /* the function lives as long as its module */
 }
 
-/* What the class ndarray does of itself, and `empty` before it, takes half of an array's time:
- * a plain one needs but two methods of the class that it is derived from. */
+/* cupy.empty and ndarray's own constructor take half of the time of making an array: a plain
+ * one needs only two methods of its base class. */
 static void find_methods(void)
 {
     PyObject *base = PyObject_GetAttrString(cupy.ndarray, "__base__");
@@ -193,7 +193,7 @@ static PyObject *strides_of(PyObject *object)
     Py_RETURN_NONE;
 }
 
-/* By its attributes, which take a fifth of the time of its capsule. */
+/* Reads a CuPy array by its attributes, which takes a fifth of the time of its capsule. */
 static int read_cupy(PyObject *object, gop_foreign *foreign)
 {
     gop_array *array = &foreign->array;

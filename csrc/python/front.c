@@ -29,7 +29,6 @@ enum {
 };
 
 static gop_signature signatures[FUNCTIONS]; /* below */
-PyObject *gop_words[GOP_NWORDS];
 
 /* ---- binding ---- */
 
@@ -352,18 +351,6 @@ static PyObject *call_of(PyObject *self, PyObject *given)
     Py_XDECREF(last);
     Py_XDECREF(all);
     return made;
-}
-
-int gop_front_ready(void)
-{
-    static const char *const words[] = {
-#define X(enumerator, word) #word,
-        GOP_WORDS(X)
-#undef X
-    };
-    for (int word = 0; word < GOP_NWORDS; word++)
-        if (!(gop_words[word] = PyUnicode_InternFromString(words[word]))) return -1;
-    return 0;
 }
 
 PyMethodDef gop_front_functions[] = {

@@ -1,5 +1,5 @@
 /*
- * module.c - gpuops._core: the typed door from Python to the road.
+ * module.c - the module gpuops._core, through which Python calls the core.
  */
 #define GOP_IMPORTS_NUMPY
 #include <pthread.h>
@@ -185,8 +185,9 @@ static int find_main_thread(void)
 }
 
 /* Asked between pieces of work, with the GIL released: 1 once a signal handler raised. Other
- * threads are never asked: none of them could be told, they would wait for the GIL in vain, and
- * at the interpreter's end that wait would end a daemon thread in the middle of its work. */
+ * threads are not asked: they never run signal handlers, they would wait for the GIL in vain,
+ * and at the interpreter's end that wait would end a daemon thread in the middle of its work.
+ */
 static int signals_pending(void)
 {
     if (PyThread_get_thread_ident() != main_thread) return 0;
@@ -226,7 +227,7 @@ static int module_exec(PyObject *module)
     if (PyArray_ImportNumPyAPI() < 0) return -1;
     if (gop_params_ready() < 0 || gop_buffer_ready(module) < 0 || find_main_thread() < 0)
         return -1;
-    if (gop_place_ready() < 0 || gop_foreign_ready() < 0 || gop_front_ready() < 0 ||
+    if (gop_place_ready() < 0 || gop_foreign_ready() < 0 || gop_words_ready() < 0 ||
         gop_call_ready(module) < 0)
         return -1;
     PyMethodDef *const functions[] = {

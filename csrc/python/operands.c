@@ -99,7 +99,7 @@ static int read_line(PyObject *object, gop_array *line)
     return 1;
 }
 
-/* Of the first input's kind and dtype, and on its device. */
+/* Whether an operand has the kind, dtype and device of the first input. */
 static int is_alike(const gop_request *r, PyObject *object, const gop_array *line)
 {
     const gop_array *first = &r->call.in[0];
@@ -128,6 +128,16 @@ static int read_line_out(gop_request *r, const layout *first, int order)
     return r->options.fits = r->options.made = gop_array_is_item_aligned(out);
 }
 
+/* Whether another library lent one of the inputs. */
+static int is_of_library(const gop_request *r)
+{
+    for (int i = 0; i < r->count; i++)
+        if (gop_is_lent(r, i) ||
+            (gop_is_device_array(r->inputs[i]) && gop_handle_kind(r->inputs[i]) != Py_None))
+            return 1;
+    return 0;
+}
+
 int gop_read_lines(gop_request *r)
 {
     r->is_lines = r->options.fits = r->options.made = 0;
@@ -140,7 +150,7 @@ int gop_read_lines(gop_request *r)
             (i > 0 && !is_alike(r, r->inputs[i], &r->call.in[i])))
             return 0;
     const int on_device = Py_TYPE(r->inputs[0]) != &PyArray_Type;
-    if (r->out ? !read_line_out(r, &first, order) : on_device && gop_is_of_library(r)) return 0;
+    if (r->out ? !read_line_out(r, &first, order) : on_device && is_of_library(r)) return 0;
     r->on_device = on_device ? (1u << r->count) - 1 : 0;
     return r->is_lines = r->is_read = 1;
 }

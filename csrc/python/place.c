@@ -138,13 +138,6 @@ static int first_lent(const gop_request *r)
     return -1;
 }
 
-int gop_is_of_library(const gop_request *r)
-{
-    for (int i = 0; i < r->count; i++)
-        if (library_of(r, i) != Py_None) return 1;
-    return 0;
-}
-
 PyObject *gop_make_theirs(gop_request *r)
 {
     const int i = first_lent(r);

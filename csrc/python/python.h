@@ -153,7 +153,6 @@ PyObject *gop_look_up_place(PyObject *word);
  * arrays lie, or unless something was said the default, or what fits. 1 where Python was asked
  * and the arrays are to be read anew, -1 with an exception. */
 int gop_choose_place(gop_request *r, PyObject *named, int said);
-int gop_is_of_library(const gop_request *r); /* another library lent one of the inputs */
 /* A result in memory of the allocator of the operands' library; NULL where there is none. */
 PyObject *gop_make_theirs(gop_request *r);
 /* Hands the operands' memory back to their libraries, whose work comes after ours from here on,
@@ -175,7 +174,6 @@ PyObject *gop_with_device(PyObject *facts);
 #define X(enumerator, word) GOP_WORD_##enumerator,
 enum { GOP_WORDS(X) GOP_NWORDS };
 #undef X
-extern PyObject *gop_words[GOP_NWORDS]; /* interned */
 
 typedef struct gop_signature {
     const char *name;
@@ -196,7 +194,6 @@ typedef struct gop_signature {
     PyObject *function;
 } gop_signature;
 
-int gop_front_ready(void);
 extern PyMethodDef gop_front_functions[]; /* front, call_of */
 
 /* ---- arguments.c: one argument after the other ---- */
@@ -233,6 +230,8 @@ int gop_read_reduction(gop_request *r, const gop_signature *s, PyObject *const *
 #define X(enumerator, function) GOP_ASK_##enumerator,
 enum { GOP_QUESTIONS(X) GOP_NQUESTIONS };
 #undef X
+extern PyObject *gop_words[GOP_NWORDS]; /* interned */
+int gop_words_ready(void);
 /* Takes the reference to an object, which lives as long as the request; borrowed, or NULL. */
 PyObject *gop_keep(gop_request *r, PyObject *owned);
 /* The answer, borrowed: the request keeps it, and its arrays are to be read anew. Without a
@@ -290,7 +289,7 @@ int gop_read_op(const char *name, gop_op *op);
 int gop_read_params(PyObject *params, gop_call *call);
 int gop_read_tunables(PyObject *tunables, gop_call *call);
 int gop_read_axes(PyObject *tuple, const char *op, gop_axes *axes);
-/* Of a reduction, whose operands are read. */
+/* Reads `initial` of a reduction, after its operands. */
 int gop_read_initial(PyObject *initial, gop_call *call);
 int gop_read_precision(PyObject *word, gop_precision *precision);
 
@@ -298,7 +297,7 @@ int gop_read_precision(PyObject *word, gop_precision *precision);
 
 extern PyTypeObject *gop_buffer_type;
 int gop_buffer_ready(PyObject *module);
-/* Of a Buffer, or a Handle of one; NULL for anything else. */
+/* The array of a Buffer, or of a Handle of one; NULL for anything else. */
 const gop_array *gop_buffer_array(PyObject *object);
 int gop_buffer_readonly(PyObject *buffer);
 /* Reads an ndarray or a Buffer into a gop_array, or a pair of one and the dtype that kernels
@@ -328,10 +327,5 @@ extern PyMethodDef gop_table_functions[];
 /* ---- modules.c ---- */
 
 extern PyMethodDef gop_module_functions[]; /* load_module, launch */
-
-/* ---- dlpack.c ---- */
-
-PyObject *gop_dlpack_export(PyObject *buffer, int versioned);
-PyObject *gop_dlpack_import(PyObject *module, PyObject *capsule);
 
 #endif

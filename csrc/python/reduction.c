@@ -4,7 +4,7 @@
 #include "core/ops/reduce.h"
 #include "python/python.h"
 
-/* Of reduce() the operation is an argument, of the others their name. */
+/* reduce() takes the operation as an argument; the other functions are named after it. */
 static int read_operation(gop_request *r, const gop_signature *s, PyObject *op)
 {
     gop_reduce_params *const p = &r->call.params.reduce;

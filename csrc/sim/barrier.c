@@ -40,8 +40,8 @@ static int times_of(const gop_sim_lane *lane, const gop_sim_done *statement)
     return 0;
 }
 
-/* Whether `ahead` has done with a statement in which `behind` still waits. Of functions that
- * only some lanes called, the counts of living lanes say nothing. */
+/* Whether `ahead` has done with a statement in which `behind` still waits. The counts of living
+ * lanes say nothing about functions that only some lanes called. */
 static int is_past(const gop_sim_lane *ahead, const gop_sim_lane *behind, int has_ended)
 {
     const int line = behind->line & 0xffff; /* simt.py tells those of one line apart */

@@ -181,7 +181,7 @@ static unsigned can_access(const gop_sim_warp *v)
     return v->at_access & ~v->polls;
 }
 
-/* Of the lanes that wait at an access, those at the lowest instruction: the ones behind catch
+/* The lanes at the lowest instruction among those that wait at an access: the ones behind catch
  * up with the ones ahead, so that a loop's lanes meet again after it. */
 static unsigned lowest(const gop_sim_worker *w, int warp)
 {

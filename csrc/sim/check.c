@@ -236,7 +236,7 @@ int gop_sim_stored_late(const gop_sim_worker *w, const gop_sim_access *a)
     return 0;
 }
 
-/* What is told of the early load where nobody is known to have stored there after it. */
+/* Reports the early load if no thread is known to have stored there after it. */
 static gop_status early_said(const gop_sim_worker *w, const char *stores)
 {
     const gop_sim_early *e = &w->checks->early;

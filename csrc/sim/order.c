@@ -269,7 +269,7 @@ void gop_sim_order_atomic(gop_sim_worker *w, uintptr_t address)
     gop_sim_hunt *hunt = w->checks->hunt;
     const int fenced = w->checks->order.fenced;
     w->checks->order.drew = 1;
-    /* Where nobody has fenced, as in a histogram, atomics order nothing. */
+    /* Where no thread has fenced, as in a histogram, atomics order nothing. */
     if (!fenced && !__atomic_load_n(&hunt->logs, __ATOMIC_ACQUIRE)) return;
     pthread_mutex_lock(&hunt->lock);
     gop_sim_log *log = log_of(hunt, address, fenced);

@@ -4,9 +4,9 @@
  *
  * Each lane notes what it passes until all lanes of its warp wait at one place. Then their
  * notes are read side by side: where they differ, the comparison before was a divergent branch.
- * Nobody waits at a block, so this costs a few instructions each, but where a loop begins
+ * Lanes do not wait at a block, so this costs a few instructions each, but where a loop begins
  * again: there lanes wait for those that are still inside a branch of its body, as on a GPU.
- * Not where nobody can be inside one: in a loop of a single block, and in the block in which
+ * Not where no lane can be inside one: in a loop of a single block, and in the block in which
  * all of them were at a barrier.
  */
 #include "sim/counters.h"
@@ -102,7 +102,7 @@ static int meet_again(const gop_sim_path *paths, unsigned lanes, const int *at, 
     return 0;
 }
 
-/* Of `lanes`, those whose next step is that of the lowest one. */
+/* Those of `lanes` whose next step is that of the lowest lane. */
 static unsigned same_step(const gop_sim_path *paths, unsigned lanes, const int *at)
 {
     const int one = __builtin_ctz(lanes);

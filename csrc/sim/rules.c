@@ -167,8 +167,8 @@ static int turns_of_words(const gop_sim_request *r, int first, int end, int64_t 
     return most;
 }
 
-/* A turn serves all lanes that want one chosen word, the lowest lane's, and one lane in each
- * other bank. Of lanes that store to one place, one does. */
+/* A wavefront serves all lanes that want one chosen word, the lowest lane's, and one lane in
+ * each other bank. If lanes store to one address, one of them does. */
 static int turns_of_lanes(const gop_sim_request *r, int first, int end, int shift, int banks,
                           int64_t *by_bank)
 {

@@ -36,7 +36,7 @@ typedef struct gop_sim_rules {
     int together[5], segment[5];
     int in_order; /* the k-th lane must ask for the k-th word, or each is served by itself */
     int shrinks;  /* to the half of a segment that is used, and to the half of that */
-    /* Shared memory: lanes served together. Of `banks` below 32, wide words are asked for 4
+    /* Shared memory: lanes served together. GPUs with fewer than 32 banks ask for wide words 4
      * bytes at a time, and only one word may go to several lanes. */
     int banks, sharing[5];
     int pairs; /* lanes that load the same words let two groups be served together */
@@ -52,7 +52,7 @@ extern const gop_sim_rules gop_sim_rules_of[GOP_SIM_DEVICES];
  * same data, where lanes ask for the same. */
 int gop_sim_transactions(const gop_sim_rules *rules, const gop_sim_request *request,
                          gop_sim_piece pieces[GOP_SIM_PIECES], int *ideal, int *least);
-/* Shared memory: its turns, the best, and what each bank delivered. */
+/* Shared memory: the wavefronts, the fewest possible, and what each bank delivered. */
 int gop_sim_wavefronts(const gop_sim_rules *rules, const gop_sim_request *request,
                        int64_t by_bank[GOP_SIM_BANKS], int *ideal);
 /* Threads of a block and bytes of shared memory at most; `sims` where the device has no limit

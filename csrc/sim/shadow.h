@@ -95,8 +95,8 @@ typedef struct gop_sim_hunt {
     int nsuspects, suspects_room;
 } gop_sim_hunt;
 
-/* The block's first load of shared memory that nobody had stored to. What is told of it depends
- * on whether somebody stores there later, so the lane goes on, with 0. */
+/* The block's first load of shared memory that no thread had stored to. The message depends on
+ * whether a thread stores there later, so the lane goes on, with 0. */
 typedef struct gop_sim_early {
     gop_sim_access access; /* of no bytes: there was none */
     gop_sim_index thread;
@@ -154,7 +154,8 @@ void gop_sim_suspects_end(gop_sim_hunt *hunt);
 int gop_sim_race(const gop_sim_launch *launch, const gop_sim_clash *clash);
 /* The running lane stores where one has loaded too early; 1: it was itself. */
 int gop_sim_stored_late(const gop_sim_worker *worker, const gop_sim_access *access);
-/* An access to shared memory that nobody has stored to. A load is kept in mind: 1. */
+/* Handles an access to shared memory that no thread has stored to. Returns 1 for a load, which
+ * it records. */
 int gop_sim_uninitialised(gop_sim_worker *worker, const gop_sim_access *access);
 
 #endif

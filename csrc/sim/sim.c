@@ -130,7 +130,7 @@ static void sim_release(gop_ctx *ctx, void *memory)
     gop_sim_memory_give(memory);
 }
 
-/* Of the dense layout: broadcast axes count once. */
+/* Elements of the dense layout: broadcast axes count once. */
 static int64_t elements_without_repeats(const gop_array *array)
 {
     int64_t count = 1;

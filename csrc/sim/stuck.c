@@ -1,6 +1,7 @@
 /*
  * stuck.c - blocks that cannot go on: lanes that wait for others which never come, or in a loop
- * for a value that nobody stores; and who and where they are, in words.
+ * for a value that no thread stores; and the sentence that says which lanes these are and
+ * where.
  */
 #define _GNU_SOURCE /* dladdr */
 #include "sim/check.h"

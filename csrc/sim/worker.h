@@ -155,7 +155,7 @@ static inline __attribute__((always_inline)) void gop_sim_stop(gop_sim_worker *w
     gop_fiber_switch(worker->lane->fiber, &worker->scheduler);
 }
 
-/* The same, but nobody goes on with it: its mistake is in this thread's error. */
+/* The same, but the block does not go on: its mistake is in this thread's error. */
 void gop_sim_stop_for_good(gop_sim_worker *worker);
 
 /* Stops it right behind the last place it passed: it is about to jump back from there. */
@@ -177,7 +177,7 @@ void gop_sim_settle(gop_sim_worker *worker);
 /* Whether the running lane, at its next access, has long read the same values again and again.
  */
 int gop_sim_polls(gop_sim_worker *worker);
-/* Lets lanes that poll go on; 0 and a sentence if nobody is left to change what they read. */
+/* Lets lanes that poll go on; 0 and a sentence if no lane is left to change what they read. */
 int gop_sim_poll_again(gop_sim_worker *worker);
 void gop_sim_stop_polling(gop_sim_worker *worker);
 /* The sentence for lanes that wait for others of their warp; 1. */

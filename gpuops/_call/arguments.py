@@ -18,7 +18,8 @@ from .. import _core
 from ..arrays import DeviceArray
 from ..devices import parse
 from . import reduction as _reduction
-from .operands import axes, index, number, operand, read_as, refuse_dtype
+from .dtypes import refuse_dtype
+from .operands import axes, index, number, operand, read_as
 from .reduction import exactness
 from .reduction import word as reduction_word
 from .road import kernel_name, output, read_tunables, refuse_word, store, store_check

@@ -35,7 +35,7 @@ class Labels:
             names = [None] * len(sizes)
         elif not self.two:
             names = [names]
-        labelled = types is not None or exclude is not None  # else nobody asks a point's number
+        labelled = types is not None or exclude is not None  # else numbers do not matter
         found = [
             (None, np.zeros(size * labelled, np.int32), None) if label is None
             else _numbers(name, label, size, known)

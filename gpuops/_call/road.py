@@ -21,17 +21,13 @@ from .._core import Call
 from ..arrays import DeviceArray, borrow, is_foreign
 from ..devices import Device, at, parse
 from ..errors import brief
+from .dtypes import cast_host, copy, dtype_of, is_bfloat16, item
 from .operands import (  # the names that op files use
     axes,
     cast,
-    cast_host,
     common,
-    copy,
-    dtype_of,
     index,
-    is_bfloat16,
     is_weak,
-    item,
     number,
     operand,
     plain_number,

@@ -11,9 +11,10 @@ import numpy as np
 
 from .. import _core
 from .._call.operands import operand
-from ..arrays import DeviceArray, borrow, is_foreign, to_device
+from ..arrays import DeviceArray, borrow, is_foreign
 from ..devices import Device
 from ..errors import brief
+from ..transfers import to_device
 
 
 @dataclass(frozen=True)

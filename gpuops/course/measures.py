@@ -13,11 +13,11 @@ import numpy as np
 
 from .. import add, matmul
 from .. import sum as sum_
-from ..arrays import to_device
 from ..devices import Device
 from ..ladders import ladder
 from ..sweeps import sweep
 from ..timer import wait
+from ..transfers import to_device
 from .bus import by_the_host, opened
 
 # ---- 06: loads under way ----

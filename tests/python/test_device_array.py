@@ -193,9 +193,9 @@ class Tensor:  # what PyTorch shows of a tensor of bfloat16 on the CPU
     def __dlpack__(self, *, stream=None, max_version=None):
         assert stream is None
         from gpuops import _core
-        from gpuops._call import operands as _operands
-        _operands.meet_bfloat16()
-        place, dtype = ("cpu", 0), _operands._bfloat16
+        from gpuops._call import dtypes as _dtypes
+        _dtypes.meet_bfloat16()
+        place, dtype = ("cpu", 0), _dtypes._bfloat16
         at = self.bits.ctypes.data
         made = _core.borrow(at, self.bits.shape, None, dtype, place, self.bits, False)
         return made.dlpack(None, max_version is not None)
@@ -262,12 +262,12 @@ print(values(r))
 
 
 def test_a_number_becomes_bfloat16_as_with_ml_dtypes():
-    from gpuops._call import operands as _operands
+    from gpuops._call.dtypes import as_bfloat16
 
     a = engine.random((4096,), "f4", special=True)
     with np.errstate(over="ignore"):
         theirs = a.astype(engine.bfloat16())
-    ours = _operands._as_bfloat16(a, np.dtype("u2"))
+    ours = as_bfloat16(a, np.dtype("u2"))
     number = ~np.isnan(a)
     assert (ours[number] == theirs.view("u2")[number]).all()
     assert np.isnan(ours.view(theirs.dtype)[~number].astype("f4")).all()

@@ -1,5 +1,5 @@
 /*
- * axes.h - two small pieces of putting axes into memory order, for core alone.
+ * axes.h - what putting axes into memory order takes.
  */
 #ifndef GOP_AXES_H
 #define GOP_AXES_H

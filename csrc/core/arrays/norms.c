@@ -2,8 +2,9 @@
  * norms.c - 2-norms of columns in float64, neither underflowing nor overflowing.
  *
  * The squares of float32 are exact in float64, where no sum of them overflows. Those of float64
- * may be lost: where their sum is so small or so large that any could have been, they are taken
- * once more, of items scaled by a power of two. Both sums are the tree/v1 of docs/numerics.md.
+ * may underflow or overflow: if their sum is so small or so large that any could have, it is
+ * computed again, of items scaled by a power of two. Both sums are the tree/v1 of
+ * docs/numerics.md.
  */
 #include "core/arrays/norms.h"
 
@@ -27,7 +28,7 @@ static int parts_of(gop_dtype dtype)
     return gop_dtype_kind(dtype) == 'c' ? 2 : 1;
 }
 
-/* Adds the squares of items to as many lanes. What is decided once is a constant here. */
+/* Adds the squares of items to as many lanes. Choices are constants here, for the compiler. */
 static inline void add_squares(const void *data, const int single, const int parts,
                                double scale, int64_t items, double *restrict lane)
 {
@@ -63,7 +64,7 @@ static void add_items(const norm_job *job, int64_t at, int64_t items, double *la
     else add_squares(data, 0, 2, job->scale, items, lane);
 }
 
-/* A leaf of `width` columns from c on, which lie side by side: a lane has an item of each. */
+/* Computes a leaf of `width` neighbouring columns from c on: a lane has an item of each. */
 static void leaf_of(const norm_job *job, int64_t c, int64_t width, int64_t begin, int64_t end,
                     double *leaf)
 {
@@ -93,8 +94,8 @@ static void leaves_of(void *argument, int64_t begin, int64_t end, int worker)
     }
 }
 
-/* Of each column: its leaves fold into the first of them. The padding is -0.0,
- * which changes nothing. */
+/* Folds the leaves of each column into the first one. The padding is -0.0, which changes
+ * nothing. */
 static gop_status fold_squares(const norm_job *job)
 {
     const int64_t sides = (job->columns + job->side - 1) / job->side;

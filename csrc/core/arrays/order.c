@@ -1,5 +1,6 @@
 /*
- * order.c - NumPy's order "K": results of elementwise operations lie as their inputs do.
+ * order.c - NumPy's order "K": results of elementwise operations keep the layout of their
+ * inputs.
  */
 #include "core/arrays/order.h"
 
@@ -8,8 +9,8 @@
 #include "core/arrays/axes.h"
 
 /* 1 if axis `outer` should stay outside axis `inner`, -1 if they should change places, 0 if no
- * input tells: in the first input that has a say, the larger stride goes outside; one input
- * that is in C order settles it. */
+ * input decides. Inputs with extents and strides on both axes decide: one whose larger stride
+ * is outside is enough for 1; else it is -1. */
 static int order_of(const gop_call *call, int ndim, int outer, int inner)
 {
     int say = 0;
@@ -28,8 +29,8 @@ static int order_of(const gop_call *call, int ndim, int outer, int inner)
     return say;
 }
 
-/* Axes from the innermost out, each put inside those that it belongs inside of: where inputs
- * disagree, what comes of it depends on this very order, which is NumPy's. */
+/* An insertion sort from the innermost axis out. Where inputs disagree, the result depends on
+ * this order of comparisons, which is NumPy's. */
 static void keep_order(const gop_call *call, gop_array *array)
 {
     int axes[GOP_MAX_NDIM];

@@ -2,12 +2,13 @@
  * pack.c - copying between an array of any strides and its dense layout (gop_array_dense).
  *
  * The order of elements is that of the dense layout, so an array that is dense already, in any
- * axis order, is copied as one run of bytes. What is stored in another dtype is cast on the
- * way.
+ * axis order, is copied as one run of bytes. Elements that are stored in another dtype are
+ * cast.
  */
 #include <string.h>
 
 #include "core/arrays/cast.h"
+#include "core/arrays/index.h"
 #include "core/core.h"
 
 typedef struct walk {
@@ -101,13 +102,10 @@ static void copy_items(walk *w, const gop_array *array, int64_t first, int64_t c
         w->extent[0] = 1;
         w->stride[0] = w->item;
     }
+    if (count == 0) return;
     int64_t index[GOP_MAX_NDIM];
-    int64_t rest = first;
-    for (int d = w->rank - 1; d >= 0 && count > 0; d--) {
-        index[d] = rest % w->extent[d];
-        rest /= w->extent[d];
-        at += index[d] * w->stride[d];
-    }
+    gop_unravel(first, w->rank, w->extent, index);
+    at += gop_offset(w->rank, index, w->stride);
     const int inner = w->rank - 1;
     while (count > 0) {
         const int64_t left = w->extent[inner] - index[inner];

@@ -7,11 +7,11 @@
 
 #include "core/core.h"
 
-/* Of two arrays, and of one or more. */
+/* The dtype of the result of two arrays, and of one or more. */
 gop_dtype gop_promote(gop_dtype a, gop_dtype b);
 gop_dtype gop_promote_all(const gop_dtype *dtypes, int count);
-/* Beside a number of Python's, an int, a float or a complex: 'i', 'f' or 'c'. It is weak: of
- * its kind's rank an array's dtype stays. */
+/* The dtype of the result of an array and a Python int ('i'), float ('f') or complex ('c').
+ * Such a number is weak: it changes the dtype only if its kind ranks above the array's. */
 gop_dtype gop_promote_weak(gop_dtype dtype, char kind);
 
 #endif

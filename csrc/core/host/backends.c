@@ -1,5 +1,6 @@
 /*
- * backends.c - the tables: descriptors by op, backends by number, and what core gives one.
+ * backends.c - the tables: descriptors by op, backends by number, and the services that core
+ * lends a backend.
  */
 #include <dlfcn.h>
 #include <string.h>

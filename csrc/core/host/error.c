@@ -8,7 +8,7 @@
 #include "core/core.h"
 
 static _Thread_local gop_error last;
-static _Thread_local int quiet; /* nobody will read the sentence */
+static _Thread_local int quiet; /* the sentence will not be read */
 
 gop_status gop_fail(gop_status code, const char *format, ...)
 {

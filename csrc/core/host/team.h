@@ -1,10 +1,10 @@
 /*
- * team.h - a job as threads share it, and the team: workers that look for jobs instead of
+ * team.h - a job that threads share, and the team: workers that poll for jobs instead of
  * sleeping, and the one job that they see without a lock.
  *
- * The job stands on its caller's stack. A worker that adds itself to the team's word while that
- * is open may use it until it takes itself off again, for which the caller waits. One that was
- * too late has touched only the word.
+ * The job is on its caller's stack. A worker that registers in the team's word while this is
+ * open may use the job until it deregisters; the caller waits for that. A worker that is too
+ * late has touched only the word.
  */
 #ifndef GOP_TEAM_H
 #define GOP_TEAM_H
@@ -24,9 +24,11 @@ enum {
     CACHE_LINE = 64,
     LOOKS = 256, /* at memory, between two at the clock */
     /* nanoseconds */
-    LATE = 1000000,  /* less is no sleep: a time slice is longer */
-    LINGER = 200000, /* how long a worker looks for the next job before it sleeps */
-    NAP = 50000,     /* how long a caller sleeps that has looked as long for its workers' end */
+    LATE = 1000000,  /* nanoseconds of work within which a worker cannot have lost a whole time
+                        slice */
+    LINGER = 200000, /* how long a worker polls for the next job before it sleeps */
+    NAP = 50000, /* how long a caller sleeps between looks once it has polled so long for its
+                    workers' end */
 };
 
 typedef enum company { ALONE, TEAM, POOL } company; /* with whom a caller works */
@@ -43,7 +45,7 @@ typedef struct job {
     /* The caller's. */
     _Alignas(CACHE_LINE) int64_t own; /* pieces that it did */
     int64_t begun, ended;             /* on the clock; the latter of its last piece */
-    int is_brief; /* sleeping workers are woken once it has shown that it takes long */
+    int is_brief; /* sleeping workers are woken only once the job turns out to be long */
     company with;
     atomic_int held_up; /* by a worker that lost its processor meanwhile */
     int lost;           /* a fork left its workers behind */
@@ -68,8 +70,8 @@ static int64_t now(void)
     return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-/* The caller takes pieces from the front, workers from the back: where one call follows another
- * on the same arrays, each so finds in its caches what it had there before. */
+/* The caller takes pieces from the front, workers from the back: so each finds the same parts
+ * of an array in its caches from call to call. */
 static const uint64_t FRONT = 1, BACK = 1ull << 32;
 
 static int64_t pieces_left(job *j)
@@ -78,7 +80,7 @@ static int64_t pieces_left(job *j)
     return j->pieces - (int64_t)(dealt % BACK) - (int64_t)(dealt / BACK);
 }
 
-/* Does a piece; 0 where none is left. */
+/* Does a piece; returns 0 if none is left. */
 static int do_piece(job *j, int worker)
 {
     if (atomic_load_explicit(&j->stop, memory_order_relaxed)) return 0;
@@ -109,7 +111,8 @@ static int lost_processor(void)
 #endif
 }
 
-/* Before a worker leaves a job for which it began at that time. */
+/* A worker that began at `begun` leaves a job: notes whether it lost its processor meanwhile.
+ */
 static void end_work(job *j, int64_t begun)
 {
     if (now() - begun > LATE && lost_processor()) atomic_store(&j->held_up, 1);
@@ -120,16 +123,17 @@ static void end_work(job *j, int64_t begun)
 static const uint64_t JOINED = 1, MEMBER = 1 << 16, MEMBERS = 0xffff0000, OPEN = 1ull << 32;
 
 static struct {
-    _Alignas(CACHE_LINE) _Atomic uint64_t word; /* how many joined this job, how many of them
-                                                   (or of those too late) are there; OPEN */
-    _Atomic uint64_t number;                    /* of the team's jobs */
+    _Alignas(
+        CACHE_LINE) _Atomic uint64_t word; /* the workers that joined this job; the members,
+                                              those inside now or too late; OPEN */
+    _Atomic uint64_t number;               /* of the team's jobs */
     job *at;
     atomic_flag taken;                       /* by a caller */
     _Alignas(CACHE_LINE) atomic_int looking; /* workers */
 } team = {.taken = ATOMIC_FLAG_INIT};
 
-/* Once for each look at memory; 1 when it is time to look at the clock. Whoever else wants this
- * processor, maybe the very thread that is looked out for, may have it then. */
+/* Called at each poll; returns 1 when it is time to look at the clock. Then it also yields the
+ * processor, maybe to the thread that is waited for. */
 static int look_again(int *looks)
 {
 #if defined(__x86_64__)
@@ -140,13 +144,13 @@ static int look_again(int *looks)
     return 1;
 }
 
-/* Whether enough workers look for what there is to do. */
+/* Whether enough workers are polling for the job. */
 static int team_is_whole(const job *j)
 {
     return atomic_load(&team.looking) >= j->wanted;
 }
 
-/* Hands the job to all that look, if there are enough of them; 0: it is not. */
+/* Hands the job to the polling workers, if there are enough; returns 0 if not. */
 static int team_open(job *j)
 {
     if (!team_is_whole(j) || atomic_flag_test_and_set(&team.taken)) return 0;
@@ -164,7 +168,7 @@ static int team_members(void)
     return (int)((atomic_load(&team.word) & MEMBERS) / MEMBER);
 }
 
-/* Takes it back; returns whether it had to wait for those that are in it. */
+/* Closes the job and waits until no worker is inside it; returns whether it had to wait. */
 static int team_close(job *j)
 {
     const struct timespec nap = {0, NAP};
@@ -180,7 +184,7 @@ static int team_close(job *j)
     return waits;
 }
 
-/* In the child of a fork, which has no workers. */
+/* Resets the team in the child of a fork, which has no workers. */
 static void team_forget(void)
 {
     atomic_store(&team.word, 0);
@@ -188,8 +192,8 @@ static void team_forget(void)
     atomic_flag_clear(&team.taken);
 }
 
-/* A worker does what it can for the team's job, if there is one for it. Where the pool has had
- * other jobs than so many, half of the team goes to those. */
+/* A worker takes pieces of the team's job, if it is open. Once the pool has had more jobs than
+ * `had`, half of the team leaves for those. */
 static void team_join(const _Atomic uint64_t *pool_jobs, uint64_t had)
 {
     const int64_t begun = now();
@@ -205,8 +209,8 @@ static void team_join(const _Atomic uint64_t *pool_jobs, uint64_t had)
     atomic_fetch_sub(&team.word, MEMBER);
 }
 
-/* A worker looks for jobs of the team, until the pool has had others than so many, or nothing
- * came for a while. */
+/* A worker polls for jobs of the team, until the pool has more jobs than `had`, or nothing came
+ * for LINGER. */
 static void team_look(const _Atomic uint64_t *pool_jobs, uint64_t had)
 {
     uint64_t seen = 0; /* of the team's jobs */

@@ -4,16 +4,15 @@
  * Workers are started on first use. The calling thread works too, so a machine without spare
  * threads or a failed start costs speed and nothing else. Workers join the job that has the
  * fewest of them; when another thread of the program brings a job, workers go over to it
- * between two pieces. After a fork the child starts anew.
+ * between two pieces. After a fork the child starts new ones.
  *
- * To wake a worker takes as long as to add 100 KB. So a worker that has nothing left to do
- * looks for the next job for a while before it sleeps, and meanwhile even jobs of microseconds
- * are shared; sleeping ones are woken for a job that has shown that it will take long, or that
- * follows closely on another.
+ * To wake a worker costs as much as adding 100 KB. So an idle worker polls for the next job for
+ * a while before it sleeps, and meanwhile even jobs of microseconds are shared. Sleeping
+ * workers are woken for a job that turns out to be long, or that closely follows another.
  *
- * Where other programs keep the processors busy, a worker may be put to sleep in the middle of
- * a piece, and what would have taken the caller a millisecond waits several for it. After that
- * happened, jobs begin without workers for a while, and only long ones are joined by them.
+ * If other programs keep the processors busy, a worker may be preempted in the middle of a
+ * piece, and a job of a millisecond waits several for it. After that has happened, jobs begin
+ * without workers for a while, and workers join only long ones.
  */
 #define _GNU_SOURCE /* RUSAGE_THREAD */
 #include <pthread.h>
@@ -59,7 +58,8 @@ static _Atomic int64_t busy_until;                      /* the same: a worker ca
 
 int (*gop_interrupt_hook)(void);
 
-/* What workers had taken when a signal's handler forked is not done in the child. */
+/* Fails in the child of a fork by a signal's handler: pieces that workers had taken are lost.
+ */
 static gop_status forked(const job *j)
 {
     if (!j->lost) return GOP_OK;
@@ -192,8 +192,8 @@ static void after_fork(void)
     team_forget();
 }
 
-/* With the pool's lock held. A thread that cannot be started is done without. Workers take no
- * signals: those are for the program's own threads, which may wait for them. */
+/* With the pool's lock held. If a thread cannot be started, there are fewer. Workers block
+ * signals: these are for the program's own threads, which may wait for them. */
 static void start_workers(int count)
 {
     static int registered;
@@ -275,8 +275,7 @@ static void wait_for_workers(job *j)
         atomic_store(&busy_until, j->ended + waited + SHUN); /* pieces are alike, mostly */
 }
 
-/* Whether what is left would take one thread so long that sleeping workers are worth being
- * woken. */
+/* Whether the rest would take one thread so long that waking workers pays. */
 static int is_long(job *j)
 {
     return pieces_left(j) * (j->ended - j->begun) > WORTH * j->own;

@@ -1,5 +1,5 @@
 /*
- * csr.h - whether the arrays of a CSR matrix make one.
+ * csr.h - checks that arrays are a valid CSR matrix.
  */
 #ifndef GOP_CORE_OPS_CSR_H
 #define GOP_CORE_OPS_CSR_H
@@ -11,8 +11,8 @@ static inline int64_t gop_index_at(const void *index, int index64, int64_t p)
     return index64 ? ((const int64_t *)index)[p] : ((const int32_t *)index)[p];
 }
 
-/* Which of up to four terms from p on, before end, stand in column i: a bit each. One jump for
- * all of them, which most rows take alike. */
+/* Which of up to four terms from p on, before end, are in column i, a bit each. There is one
+ * branch, which most rows take alike. */
 static inline int gop_hits(const void *indices, const int index64, int64_t p, int64_t end,
                            int64_t i)
 {
@@ -27,13 +27,13 @@ static inline int gop_hits(const void *indices, const int index64, int64_t p, in
     return hit;
 }
 
-/* Host arrays. `data`, if given, has a diagonal without zeros too, which goes to `diagonal`
- * unless that is NULL. The first bad position, or row, is named in the sentence. `longest`: the
- * terms of the longest row. */
+/* Checks a matrix in host memory. If `data` is given, its diagonal must have no zeros, and is
+ * copied to `diagonal` unless that is NULL. The sentence names the first bad position or row.
+ * `longest`: the terms of the longest row. */
 gop_status gop_csr_check(const char *op, const gop_array *data, const gop_array *indices,
                          const gop_array *indptr, int64_t n, void *diagonal,
                          int64_t *longest) GOP_MUST_CHECK;
-/* The diagonal of a dense matrix has no zeros. */
+/* Checks that the diagonal of a dense matrix has no zeros. */
 gop_status gop_diagonal_check(const char *op, const gop_array *diagonal) GOP_MUST_CHECK;
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * jacobi.c - what the solver accepts: a system of jacobi_step, tolerances, how often to look.
+ * jacobi.c - what the solver accepts: a system of jacobi_step, tolerances, how often to check.
  *
- * Steps of jacobi_step are made until norm(f - A x) is small, column by column. What concerns
- * the system is checked by jacobi_step, in sentences that name the solver and its arguments.
+ * Steps of jacobi_step are made until norm(f - A x) is small, column by column. jacobi_step
+ * checks the system; its messages are changed to name the solver and its arguments.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -97,7 +97,7 @@ static double jacobi_work(const gop_call *call)
     return gop_describe_jacobi_step.work(call);
 }
 
-/* Of one step, the least there is. */
+/* The traffic of one step: a call makes at least one. */
 static double jacobi_bytes(const gop_task *task)
 {
     return gop_describe_jacobi_step.bytes(task);

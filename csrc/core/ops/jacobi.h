@@ -1,9 +1,9 @@
 /*
- * jacobi.h - what the solver is on every device: steps by the kernels of jacobi_step, and the
- * verdict on a column.
+ * jacobi.h - the solver on every device: steps by the kernels of jacobi_step, and whether a
+ * column has ended.
  *
- * The iterates lie by columns, each contiguous: so do the steps' gathers, the norms and the
- * columns that are put aside.
+ * Iterates are stored by contiguous columns, which suits the steps' gathers, the norms and
+ * storing columns that end.
  */
 #ifndef GOP_JACOBI_H
 #define GOP_JACOBI_H
@@ -18,7 +18,7 @@
 
 typedef enum gop_column_state { GOP_GOES_ON, GOP_CONVERGED, GOP_DIVERGED } gop_column_state;
 
-/* On a column with the norms of f, of the first residual and of this one. */
+/* The state of a column by the norms of f, of the first residual and of this one. */
 GOP_JACOBI_FUNCTION gop_column_state gop_jacobi_verdict(double rtol, double atol, double dtol,
                                                         double f, double first, double residual)
 {

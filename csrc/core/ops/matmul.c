@@ -114,9 +114,9 @@ static int64_t batch_stride(const gop_array *array, int batch_ndim, int axis, in
     return own < 0 ? 0 : elements(array->strides[own], array->shape[own], item);
 }
 
-/* Where b is the same for all of the innermost batch axis, and a and out step on as if their
- * rows went on, the axis is more rows: one large product is faster than many small ones. The
- * same with a and columns. The order over l, hence every bit, stays. */
+/* If b is the same along the innermost batch axis, and a and out continue as if by more rows,
+ * the axis becomes rows: one large product is faster than many small ones. The same with a and
+ * columns. The order over l, hence every bit, stays. */
 static void fold_batch(gop_gemm *g)
 {
     while (g->batch_rank > 0) {

@@ -124,7 +124,7 @@ static void widen_bounds(double low[3], double high[3], int k, double value)
     high[k] = value > high[k] ? value : high[k];
 }
 
-/* Of a frame of points on the host. */
+/* Widens the bounds of coordinates and of fractions by a frame of points on the host. */
 static void bound(const gop_array *points, int64_t frame, const double *cell, gop_pairs *pairs,
                   double low[3], double high[3])
 {
@@ -222,7 +222,8 @@ static gop_status bounds_of(const char *name, const gop_array *points, bounds *b
     return GOP_OK;
 }
 
-/* Of places, from those of coordinates: s[2] = z/cz, s[1] = (y - s[2]*cy)/by, ... */
+/* Widens the bounds of fractions by those of coordinates: s[2] = z/cz, s[1] = (y - s[2]*cy)/by,
+ * ... */
 static void bound_places(const double *c, const double low[3], const double high[3],
                          gop_pairs *pairs)
 {
@@ -264,8 +265,8 @@ static void bound_frame(const bounds *b, int64_t frame, const double *cell, gop_
 
 /* ---- how close together ---- */
 
-/* Points of a set: 32 thousand pairs tell a share of 10^-4. Of few points an eighth and a bit
- * more tell what their share of a cell may be. */
+/* Points sampled of a set: 256 of one set make 32 thousand pairs, which resolve a share of
+ * 10^-4. A small set is sampled by an eighth and 32 more. */
 enum { SAMPLE = 256, LEAST_SAMPLE = 32 };
 
 typedef struct sample {

@@ -13,28 +13,9 @@
 #include "core/exact.h"
 #include "core/ops/reduce.h"
 
-#define X(op, word) [op] = #word,
-static const char *const words[GOP_NREDUCE] = {GOP_REDUCTIONS(X)[GOP_SUMSQ] = "sumsq"};
-#undef X
-
-const char *gop_reduction_name(gop_reduce_op op)
-{
-    return (unsigned)op < GOP_SUMSQ ? words[op] : "reduce";
-}
-
 static const char *reduce_called(const gop_call *call)
 {
     return gop_reduction_name(call->params.reduce.op);
-}
-
-int gop_reduction_find(const char *name, gop_reduce_op *op)
-{
-    for (int i = 0; i < GOP_NREDUCE; i++)
-        if (strcmp(name, words[i]) == 0) {
-            *op = (gop_reduce_op)i;
-            return 1;
-        }
-    return 0;
 }
 
 static int is_extreme(gop_reduce_op op)
@@ -59,32 +40,9 @@ static gop_status reduce_resolve_axes(const gop_call *call, int reduces[GOP_MAX_
     if (ndim == 0 && axes->count == 1 && (axes->axis[0] == 0 || axes->axis[0] == -1) &&
         call->params.reduce.op != GOP_MEAN)
         return GOP_OK;
-    GOP_TRY(gop_axes_normalize(words[call->params.reduce.op], axes, ndim, axis));
+    GOP_TRY(gop_axes_normalize(gop_reductions[call->params.reduce.op], axes, ndim, axis));
     for (int i = 0; i < axes->count; i++) reduces[axis[i]] = 1;
     return GOP_OK;
-}
-
-gop_dtype gop_reduction_dtype(gop_reduce_op op, gop_dtype in)
-{
-    const char kind = gop_dtype_kind(in);
-    const int whole = kind == 'b' || kind == 'i' || kind == 'u';
-    switch (op) {
-    case GOP_SUM:
-    case GOP_PROD:
-        return !whole ? in : kind == 'u' ? GOP_UINT64 : GOP_INT64;
-    case GOP_MEAN:
-        return whole ? GOP_FLOAT64 : in;
-    case GOP_ANY:
-    case GOP_ALL:
-        return GOP_BOOL;
-    case GOP_ARGMIN:
-    case GOP_ARGMAX:
-        return GOP_INT64;
-    case GOP_SUMSQ:
-        return whole || in == GOP_FLOAT64 || in == GOP_COMPLEX128 ? GOP_FLOAT64 : GOP_FLOAT32;
-    default:
-        return in;
-    }
 }
 
 static gop_status check_where(const gop_call *call)
@@ -93,23 +51,23 @@ static gop_status check_where(const gop_call *call)
     const gop_array *a = &call->in[0], *where = &call->in[1];
     char a_text[256], where_text[256];
     if (is_arg(params->op))
-        return gop_fail(GOP_BAD_TYPE, "%s: takes no where", words[params->op]);
+        return gop_fail(GOP_BAD_TYPE, "%s: takes no where", gop_reductions[params->op]);
     if (where->dtype != GOP_BOOL)
         return gop_fail(GOP_BAD_TYPE, "%s: where has dtype %s, expected bool",
-                        words[params->op], gop_dtype_name(where->dtype));
+                        gop_reductions[params->op], gop_dtype_name(where->dtype));
     int fits = where->ndim <= a->ndim;
     for (int d = 0; d < where->ndim && fits; d++)
         fits = where->shape[d] == 1 || where->shape[d] == a->shape[a->ndim - where->ndim + d];
     if (!fits)
         return gop_fail(GOP_BAD_ARGUMENT,
                         "%s: where of shape %s does not broadcast to the array's shape %s",
-                        words[params->op],
+                        gop_reductions[params->op],
                         gop_shape_text(where_text, where->ndim, where->shape),
                         gop_shape_text(a_text, a->ndim, a->shape));
     if (is_extreme(params->op) && !params->has_initial)
         return gop_fail(GOP_BAD_ARGUMENT,
                         "%s: there is no identity, so where needs initial as well",
-                        words[params->op]);
+                        gop_reductions[params->op]);
     return GOP_OK;
 }
 
@@ -121,13 +79,13 @@ static gop_status check_exact(const gop_call *call)
     const int sums = params->exact == GOP_EXACT_SUMS;
     if (params->op != GOP_SUM && params->op != GOP_MEAN)
         return gop_fail(GOP_BAD_TYPE, "%s: takes no exact=True, which sum and mean take",
-                        words[params->op]);
+                        gop_reductions[params->op]);
     if (params->op == GOP_SUM && is_whole && !sums)
         return gop_fail(GOP_BAD_TYPE, "sum: sums of %s are exact without exact=True",
                         gop_dtype_name(call->in[0].dtype));
     if (sums && params->has_initial)
         return gop_fail(GOP_BAD_TYPE, "%s: initial takes part where the sums are finished",
-                        words[params->op]);
+                        gop_reductions[params->op]);
     return GOP_OK;
 }
 
@@ -138,14 +96,14 @@ static gop_status check_params(const gop_call *call)
         return gop_fail(GOP_BAD_ARGUMENT, "reduce: unknown reduction number %d",
                         (int)params->op);
     if (call->nin != 1 + (params->has_where != 0))
-        return gop_fail(GOP_BAD_ARGUMENT, "%s: takes %d arrays, got %d", words[params->op],
-                        1 + (params->has_where != 0), call->nin);
+        return gop_fail(GOP_BAD_ARGUMENT, "%s: takes %d arrays, got %d",
+                        gop_reductions[params->op], 1 + (params->has_where != 0), call->nin);
     if (params->has_initial && params->op != GOP_SUM && params->op != GOP_PROD &&
         !is_extreme(params->op))
-        return gop_fail(GOP_BAD_TYPE, "%s: takes no initial", words[params->op]);
+        return gop_fail(GOP_BAD_TYPE, "%s: takes no initial", gop_reductions[params->op]);
     if (is_arg(params->op) && params->axes.given && params->axes.count != 1)
         return gop_fail(GOP_BAD_TYPE, "%s: takes one axis or none, got %d axes",
-                        words[params->op], params->axes.count);
+                        gop_reductions[params->op], params->axes.count);
     if (params->exact) GOP_TRY(check_exact(call));
     return params->has_where ? check_where(call) : GOP_OK;
 }
@@ -170,7 +128,7 @@ static gop_status reduce_infer(const gop_call *call, gop_array *out)
         const int numbers = gop_exact_numbers(a->dtype);
         if (out->ndim == GOP_MAX_NDIM)
             return gop_fail(GOP_BAD_ARGUMENT, "%s: exact sums of %d axes need one more",
-                            words[params->op], GOP_MAX_NDIM);
+                            gop_reductions[params->op], GOP_MAX_NDIM);
         out->dtype = GOP_INT64;
         out->shape[out->ndim++] = gop_dtype_kind(a->dtype) == 'c' ? 2 * numbers : numbers;
     }
@@ -178,7 +136,7 @@ static gop_status reduce_infer(const gop_call *call, gop_array *out)
         return gop_fail(
             GOP_BAD_ARGUMENT,
             "%s: a part of the array of shape %s is empty, and there is no identity",
-            words[params->op], gop_shape_text(text, a->ndim, a->shape));
+            gop_reductions[params->op], gop_shape_text(text, a->ndim, a->shape));
     return GOP_OK;
 }
 

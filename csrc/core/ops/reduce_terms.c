@@ -3,8 +3,8 @@
  *
  * A piece of 2048 * 2^k terms that begins at a multiple of its length is a subtree of tree/v1:
  * its root is a node of the whole tree. Roots are kept in the accumulator's dtype and fold by
- * pairs. A pair, and what is done to the last root, are reductions on the CPU of two elements
- * and of one: so every rule of NaN, of zero and of complex numbers is that of the kernels.
+ * pairs. Folding a pair, and finishing the last root, are reductions of two elements and of one
+ * on the CPU: so NaN, zeros and complex numbers follow the kernels' rules.
  */
 #include <string.h>
 
@@ -209,7 +209,7 @@ static gop_status reduce_all(terms *t, node *root)
 
 /* ---- the result ---- */
 
-/* How many elements take part. */
+/* Counts the elements that the mask selects. */
 static gop_status number_of_terms(terms *t, int64_t *taken)
 {
     const gop_array *where = &t->call->in[1];
@@ -231,7 +231,7 @@ static void divide_terms(gop_dtype dtype, void *root, int64_t count)
         else ((float *)root)[p] /= (float)count;
 }
 
-/* Initial, the mean's division and the one rounding. */
+/* Finishes the result: initial, the mean's division and the one rounding. */
 static gop_status finish_terms(terms *t, const node *root)
 {
     const gop_reduce_params *whole = &t->call->params.reduce;

@@ -9,11 +9,11 @@
 #include <string.h>
 
 static const double MOST_TERMS = 4294967296.0; /* of a call that is one launch */
-/* A look at fewer terms costs less than the memory in which results would wait. */
+/* A check of fewer terms costs less than memory for results that wait. */
 static const double FEWEST_TERMS = 2097152.0;
 
-/* Whether the matrix lies on the device that the call runs on, and is large enough. To a device
- * that has no bus any comes at no cost. */
+/* Whether the matrix is in the memory of the device that the call runs on, and large enough. A
+ * device without a bus shares the host's memory. */
 static int is_there(const gop_call *call, const gop_run_options *options)
 {
     const gop_backend *backend;

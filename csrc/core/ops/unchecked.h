@@ -1,22 +1,23 @@
 /*
- * unchecked.h - a CSR matrix that jacobi_step's kernels check while they compute.
+ * unchecked.h - deferred validation: jacobi_step's kernels check a CSR matrix while they
+ * compute.
  *
- * A check before reads what the step reads again. Here the kernels say what is wrong, and the
- * results are the caller's only once they have said nothing (unchecked.c).
+ * A separate check would read the matrix twice. Here the kernels report what is wrong, and
+ * results go to the caller only if they reported nothing (unchecked.c).
  */
 #ifndef GOP_UNCHECKED_H
 #define GOP_UNCHECKED_H
 
 #include "core/core.h"
 
-/* The finding of a task whose matrix is not checked before: what its rows are assumed to have.
- */
+/* The `finding` of a task whose validation is deferred: what the kernels assume of its rows. */
 enum {
     GOP_UNCHECKED = -1,       /* any number of terms */
-    GOP_UNCHECKED_SHORT = -2, /* a few: the kernels say if not */
+    GOP_UNCHECKED_SHORT = -2, /* a few; the kernels report if there are more */
 };
 
-/* No row of the task's CSR matrix has more terms; 0: not known, below 0: assumed. */
+/* The terms of the longest row of the task's CSR matrix, at most; 0: not known; below 0:
+ * assumed. */
 static inline int64_t gop_longest_row(const gop_task *task)
 {
     return task->finding;

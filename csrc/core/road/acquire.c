@@ -3,7 +3,7 @@
  */
 #include "core/road/road.h"
 
-/* Up to here a kernel that reaches over the bus is done before copies would be. */
+/* Up to this size, a kernel that reads over the bus is faster than copies. */
 enum { LENT_BYTES = 128 << 10 };
 
 gop_status gop_acquire_operand(gop_ctx *ctx, int small, gop_array *array, gop_staged *staged)

@@ -32,7 +32,8 @@ static int has_kernels(const gop_ctx *ctx, const gop_row *row)
     return 0;
 }
 
-/* Precision is lowered only where the caller asked; a teaching row's caveat says that it is. */
+/* Precision is lowered only if the caller asks; a teaching row may lower it, as its caveat
+ * says. */
 static gop_status check_precision(const gop_task *task, const gop_row *row,
                                   const gop_plan *plan)
 {
@@ -206,7 +207,8 @@ static int runs(const gop_ctx *ctx, gop_task *task, const gop_candidate *candida
     return status == GOP_OK;
 }
 
-/* The candidate that runs the task where those up to `after`, if that is given, do not. */
+/* The first candidate that runs the task; those up to `after`, if that is given, are skipped.
+ */
 static const gop_row *choose_candidate(const gop_ctx *ctx, gop_task *task,
                                        const gop_choice *choice, const gop_row *after,
                                        gop_plan *plan)
@@ -270,7 +272,7 @@ gop_status gop_choose_before(const gop_ctx *ctx, gop_task *task, const gop_row *
     int r = 0;
     while (ladder->rows[r] != *row) r++;
     const gop_row *before = choose_candidate(ctx, task, ladder->choice, *row, plan);
-    /* Then a lesson: it is slower, but may need no memory besides. */
+    /* Then a lesson: it is slower, but may need no scratch memory. */
     while (!before && --r >= 0) {
         const gop_candidate lesson = {.row = ladder->rows[r]};
         if (lesson.row->role == GOP_CONFORMING && runs(ctx, task, &lesson, plan))

@@ -2,11 +2,10 @@
  * parts.c - gop_run: a call as one request, or as a loop over several.
  *
  * A part is a call of its own on views of the arrays. A long call on host arrays goes in
- * panels, of which the next ones are on their way to the device, and the last ones on their way
- * back, while one is computed. A call that needs more memory than the device has is cut in two,
- * and each half again, until they fit; so is one whose cast copies would leave the caches. And
- * a call whose kernels check its data as they read runs again where they find that something
- * is wrong, or is not as assumed.
+ * panels: while one is computed, the next ones are uploaded and the last ones downloaded. A
+ * call that needs more memory than the device has is cut in two, and each half again, until
+ * they fit; so is one whose cast copies would leave the caches. And a call with deferred
+ * validation runs again if its kernels find an error, or data other than assumed.
  */
 #include <stdio.h>
 #include <string.h>
@@ -52,7 +51,7 @@ static int is_smooth(const gop_array *array, int axis, int64_t width)
     return gop_magnitude(array->strides[axis]) * (uint64_t)width >= RUN_BYTES;
 }
 
-/* Cuts along an axis of the output, or 0 where that would make short runs or no panels. */
+/* Cuts along an axis of the output; returns 0 if that would make short runs or no panels. */
 static int try_axis(cut *c, int axis, int64_t count)
 {
     const gop_call *call = c->task->call;
@@ -77,7 +76,7 @@ static int64_t largest_operand(const gop_call *call)
     return largest;
 }
 
-/* Of the axes that serve, the outermost one in the output's memory. */
+/* Chooses, among the axes that can be cut, the outermost one in the output's memory. */
 static int choose_panel_axis(cut *c)
 {
     const gop_call *call = c->task->call;
@@ -281,8 +280,8 @@ static gop_status run_smaller(const gop_call *call, const gop_run_options *optio
     return op->by_terms ? op->by_terms(call, options, gop_run) : GOP_NO_DEVICE_MEMORY;
 }
 
-/* A call for which the device had no memory, in parts that fit. Where it cannot be cut, or the
- * smallest part does not fit, the sentence that there was stays. */
+/* Runs a call that did not fit the device in parts that do. If it cannot be cut, or the
+ * smallest part does not fit, the first message stays. */
 static gop_status run_parts(const gop_call *call, const gop_run_options *options)
 {
     static const char ending[] =
@@ -370,8 +369,8 @@ gop_status gop_run(const gop_call *call, const gop_run_options *options)
         if (!options->fits) GOP_TRY(gop_check_outputs(call));
         return run_halves(call, options, outermost_axis(&call->out[0]));
     }
-    /* Kernels that check data on their way may find it bad, or not as assumed, or have no
-     * memory to say so. Then the call runs again, at last with the check before it. */
+    /* Kernels that validate may find an error, or data other than assumed, or have no memory to
+     * report it. Then the call runs again, at last with the check first. */
     int64_t assumed = op->defer ? op->defer(call, options) : 0;
     int is_last = assumed == 0;
     gop_status status = gop_run_phases(call, options, run_either_way, &assumed);

@@ -1,15 +1,15 @@
 /*
  * plan.c - the second phase of the road: where each array lies on the device, and what runs.
  *
- * Arrays that kernels cannot take where they lie are laid out as dense ones, at addresses to
- * come. Then the operation fills the geometry, and choose.c finds the kernel.
+ * Arrays that kernels cannot use in place get a dense layout, whose addresses come later. Then
+ * the operation fills the geometry, and choose.c finds the kernel.
  */
 #include <string.h>
 
 #include "core/choice.h"
 #include "core/road/road.h"
 
-/* Whether the device's kernels take an array where it lies. `casts`: on the host they cast what
+/* Whether the device's kernels can use an array in place. `casts`: on the host they cast what
  * they read. */
 static int lies_well(const gop_ctx *ctx, const gop_array *array, int casts)
 {
@@ -88,8 +88,8 @@ static gop_status stage_output(gop_road *r, int o, int copies)
     return GOP_OK;
 }
 
-/* Whether kernels take every array where it lies: those of the host do, mostly. An output that
- * was made for the call shares no memory with its inputs. */
+/* Whether kernels can use every array in place: on the host mostly they can. An output that was
+ * made for the call shares no memory with its inputs. */
 static int is_in_place(const gop_road *r, int made)
 {
     int all = made && (r->ctx->backend->facts & GOP_HOST_MEMORY);
@@ -110,7 +110,7 @@ static gop_status stage(gop_road *r, int made)
     memset(r->in, 0, sizeof r->in);
     memset(r->out, 0, sizeof r->out);
     for (int i = 0; i < call->nin; i++) GOP_TRY(stage_input(r, i));
-    /* What rests on an assumption waits until that is known to hold. */
+    /* A result that rests on an assumption waits until that is verified. */
     const int may_be_dropped = r->task.finding < 0 && !made;
     for (int o = 0; o < call->nout; o++)
         GOP_TRY(stage_output(r, o, may_be_dropped || needs_copy(r, &call->out[o])));
@@ -125,7 +125,7 @@ int gop_road_waits(const gop_road *r)
     return waits;
 }
 
-/* Device arrays are used on one stream for all; host arrays need no order but their own. */
+/* Device arrays are all used on one stream; a call on host arrays has a stream of its own. */
 static void choose_stream(gop_road *r)
 {
     const gop_call *call = r->call;

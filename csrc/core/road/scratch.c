@@ -1,9 +1,9 @@
 /*
  * scratch.c - scratch memory of a call, which its context keeps for the next one.
  *
- * To take memory and to hand it back costs a call on a GPU more than its launch. Work on the
- * stream of device arrays is done in the order of the calls, so that each may write where the
- * one before has read; a block of memory for each context serves all but the largest.
+ * On a GPU, allocating and freeing memory costs more than a launch. Work on the stream of
+ * device arrays runs in the order of the calls, so each may reuse the scratch memory of the one
+ * before; one block for each context serves all but the largest calls.
  */
 #include <pthread.h>
 #include <stdatomic.h>

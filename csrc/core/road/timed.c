@@ -63,8 +63,8 @@ static double seconds_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The kernel alone, enqueued behind what empties the caches: the device meets it without
- * waiting for the host, as it meets a peer's. */
+/* Times the kernel only, enqueued behind the work that empties the caches: so the device does
+ * not wait for the host, as in the timing of peers. */
 static gop_status time_kernel(gop_road *r, gop_times *times)
 {
     const gop_backend *backend = r->ctx->backend;
@@ -100,7 +100,7 @@ static gop_status run_timed(gop_road *r, int cold, gop_times *times)
     return cold && backend->facts & GOP_STREAMS ? time_kernel(r, times) : GOP_OK;
 }
 
-/* What a caller waits for: such a call may go in panels, or need no copies. */
+/* Times the whole call, as a caller sees it: it may go in panels, or need no copies. */
 static gop_status time_call(gop_road *r, const gop_run_options *options, int cold,
                             double *seconds)
 {

@@ -102,18 +102,12 @@ static void walk_blocks(void *argument, int64_t begin, int64_t end, int worker)
     const gop_elementwise *const e = w->lines.e;
     const int64_t item = w->lines.item;
     const char *held[4] = {0}; /* what the buffers have, and how much of it */
-    int64_t holds[4] = {0}, index[GOP_MAX_NDIM], rest = begin / p->cuts;
+    int64_t holds[4] = {0}, index[GOP_MAX_NDIM];
     char *from[4] = {0};
+    gop_unravel(begin / p->cuts, p->t, e->extent, index);
     index[p->t] = begin % p->cuts * p->rows;
-    for (int axis = p->t - 1; axis >= 0; axis--) {
-        index[axis] = rest % e->extent[axis];
-        rest /= e->extent[axis];
-    }
-    for (int o = 0; o < e->operands; o++) {
-        from[o] = w->lines.at[o];
-        for (int axis = 0; axis <= p->t; axis++)
-            from[o] += index[axis] * e->stride[o][axis] * item;
-    }
+    for (int o = 0; o < e->operands; o++)
+        from[o] = w->lines.at[o] + gop_offset(p->t + 1, index, e->stride[o]) * item;
     for (int64_t block = begin; block < end; block++) {
         const int64_t rows = gop_smaller(p->rows, e->extent[p->t] - index[p->t]);
         const int64_t n = rows * p->within;

@@ -172,14 +172,11 @@ static void walk_axes(const walk *w, int64_t begin, int64_t end)
     const gop_elementwise *e = w->e;
     const int inner = e->rank - 1;
     const int64_t *const stride = w->stride;
-    int64_t index[GOP_MAX_NDIM], rest = begin;
+    int64_t index[GOP_MAX_NDIM];
     char *at[4] = {w->at[0], w->at[1], w->at[2], w->at[3]};
-    for (int axis = inner; axis >= 0; axis--) {
-        index[axis] = rest % e->extent[axis];
-        rest /= e->extent[axis];
-        for (int o = 0; o < e->operands; o++)
-            at[o] += index[axis] * e->stride[o][axis] * w->item;
-    }
+    gop_unravel(begin, e->rank, e->extent, index);
+    for (int o = 0; o < e->operands; o++)
+        at[o] += gop_offset(e->rank, index, e->stride[o]) * w->item;
     int64_t left = end - begin;
     int64_t n = e->extent[inner] - index[inner]; /* the first line may start in its middle */
     for (;;) {

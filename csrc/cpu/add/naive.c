@@ -37,13 +37,10 @@ static gop_status every_element(const gop_task *task, element_fn element)
     void *at[4];
     operands(task, at);
     for (int64_t i = 0; i < e->size; i++) {
-        int64_t offset[4] = {0, 0, 0, 0};
-        int64_t rest = i;
-        for (int axis = e->rank - 1; axis >= 0; axis--) {
-            const int64_t x = rest % e->extent[axis];
-            rest /= e->extent[axis];
-            for (int o = 0; o < e->operands; o++) offset[o] += x * e->stride[o][axis];
-        }
+        int64_t index[GOP_MAX_NDIM], offset[4] = {0, 0, 0, 0};
+        gop_unravel(i, e->rank, e->extent, index);
+        for (int o = 0; o < e->operands; o++)
+            offset[o] = gop_offset(e->rank, index, e->stride[o]);
         element(at, offset);
         if (i % HEAR == HEAR - 1) GOP_TRY(gop_interrupted());
     }

@@ -1,11 +1,11 @@
 /*
- * solve.h - the loop of the solver: steps, norms at each check, columns put aside as they end.
+ * solve.h - the loop of the solver: steps, norms at each check, columns stored as they end.
  *
- * A step gives the next iterate and the residual of this one at once, so an iterate is judged
- * when the step beyond it is done; where it ends there, that step was for nothing.
+ * A step gives the next iterate and the residual of this one, so an iterate is checked after
+ * the step beyond it; if it ends the solve, that step was wasted.
  *
- * No column knows of the others, so they are solved in groups, all steps of one and then those
- * of the next: what a step reads and writes was in a near cache at the step before.
+ * Columns are independent, so they are solved in groups, all steps of one group first: a step
+ * then finds its vectors in a near cache from the step before.
  */
 #ifndef GOP_CPU_JACOBI_SOLVE_H
 #define GOP_CPU_JACOBI_SOLVE_H
@@ -32,8 +32,8 @@ typedef struct solve_group {
     size_t bytes;
 } solve_group;
 
-/* Columns of a group. A dense matrix costs more to read than all of them, another one more than
- * a few. */
+/* The columns of a group: all for a dense matrix, which costs more to read than any number of
+ * them; else as many as fit a cache, but several. */
 static int64_t solve_width(const gop_task *task)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
@@ -43,8 +43,8 @@ static int64_t solve_width(const gop_task *task)
     return gop_smaller(g->k, fit > SIDE ? fit / SIDE * SIDE : SIDE);
 }
 
-/* Side by side, so that a row meets vectors, where its coefficients are looked up or are those
- * of the row before; else each contiguous. */
+/* Lays out columns [first, first + k): interleaved for sparse matrices and constant stencils,
+ * so that a row works on vectors; else each column contiguous. */
 static void solve_lay(const gop_task *task, solve_group *group, int64_t first, int64_t k)
 {
     const gop_jacobi_step_params *p = &task->call->params.jacobi.step;
@@ -63,7 +63,8 @@ static char *solve_take(solve_group *group, char *base, int64_t bytes)
     return at;
 }
 
-/* The first group, with room for each. */
+/* The first group, with its parts of the scratch memory. Without scratch memory only `bytes`
+ * counts. */
 static solve_group solve_group_of(const gop_task *task, size_t steps)
 {
     const int64_t n = task->geometry.jacobi.n, k = solve_width(task), each = 8 * k;
@@ -121,7 +122,7 @@ static gop_status solve_copy_columns(int64_t n, solve_copy *copy)
     return gop_parallel(n, 1 + COPIED / copy->k, solve_copy_items, copy);
 }
 
-/* The group's columns of v, whose strides are in items, as they lie here. */
+/* Copies the group's columns of v, whose strides are in items, to the group's layout. */
 static gop_status solve_gather(const solve_group *group, const gop_array *v, int64_t row,
                                int64_t column, int64_t n, char *to)
 {
@@ -137,7 +138,7 @@ static gop_status solve_gather(const solve_group *group, const gop_array *v, int
     return solve_copy_columns(n, &copy);
 }
 
-/* The iterate's column c is the result's from now on; that of f = 0 is 0. */
+/* Stores the iterate's column c in the result; it is 0 if f is. */
 static gop_status solve_put_aside(const gop_task *task, const solve_group *group,
                                   const char *iterate, int64_t c, int zero)
 {
@@ -153,7 +154,7 @@ static gop_status solve_put_aside(const gop_task *task, const solve_group *group
     return solve_copy_columns(g->n, &copy);
 }
 
-/* The steps' geometry. */
+/* Sets the geometry of the steps to the group's layout. */
 static void solve_place(const solve_group *group, gop_jacobi *g)
 {
     g->k = group->k;
@@ -161,7 +162,8 @@ static void solve_place(const solve_group *group, gop_jacobi *g)
     g->x_col = g->out_col = g->residual_col = g->f_col = group->column;
 }
 
-/* f is read in place where it lies as the iterates do. */
+/* Prepares a group: copies x, and f unless it has the group's layout; computes the norms of f.
+ */
 static gop_status solve_start(const gop_task *task, const solve_group *group, gop_task *step)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
@@ -187,7 +189,8 @@ static gop_status solve_start(const gop_task *task, const solve_group *group, go
     return GOP_OK;
 }
 
-/* The norms after m steps, and what they mean for each column; `*left` have not ended. */
+/* Computes the norms after m steps and ends the columns that are done; `*left` have not ended.
+ */
 static gop_status solve_check(const gop_task *task, const solve_group *group,
                               const char *iterate, int64_t m, int64_t *left)
 {
@@ -211,6 +214,7 @@ static gop_status solve_check(const gop_task *task, const solve_group *group,
     return GOP_OK;
 }
 
+/* Stores the norms of the group's columns in a row of the second output, if there is one. */
 static void solve_row(const gop_task *task, const solve_group *group, int64_t row,
                       const double *norms)
 {
@@ -219,7 +223,8 @@ static void solve_row(const gop_task *task, const solve_group *group, int64_t ro
     memcpy(to + group->first, norms, 8 * (size_t)group->k);
 }
 
-/* Rows beyond the end repeat the last; the very last says where the columns ended. */
+/* Fills the rest of the norms' table: further rows repeat the last norms, and the very last row
+ * has the steps at which the columns ended. */
 static void solve_end(const gop_task *task, const solve_group *group, int64_t row)
 {
     const int64_t last = task->nout > 1 ? task->out[1].shape[0] - 1 : 0;

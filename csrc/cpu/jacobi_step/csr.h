@@ -120,7 +120,7 @@ static ALWAYS_INLINE T FN(csr_diagonal)(const FN(system) * s, const int index64,
     return sum;
 }
 
-/* The diagonal of rows [first, last), which is in `found` where nobody has found it before. */
+/* The diagonal of rows [first, last); fills `found` if it was not found before. */
 static ALWAYS_INLINE const T *FN(csr_diagonals)(const FN(system) * s, const int index64,
                                                 int64_t first, int64_t last, T *found)
 {

@@ -154,9 +154,8 @@ static inline void find_neighbours(const gop_lattice *grid, int64_t i, neighbour
     int64_t at[GOP_MAX_LATTICE], stride[GOP_MAX_LATTICE];
     const int axes = grid->axes;
     int64_t apart = 1;
+    gop_unravel(i, axes, grid->extent, at);
     for (int d = axes - 1; d >= 0; d--) {
-        at[d] = i % grid->extent[d];
-        i /= grid->extent[d];
         stride[d] = apart;
         apart *= grid->extent[d];
     }

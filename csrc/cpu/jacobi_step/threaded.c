@@ -82,8 +82,8 @@ typedef struct piece_plan {
 #define GOP_TPL "cpu/jacobi_step/threaded.c"
 #include "cpu/jacobi_step/each_inexact.inc"
 
-/* At least 8 pieces a thread, so that a late one costs little, but none of few rows. Of columns
- * one: shorter runs of memory cost more. */
+/* At least 8 pieces a thread, so that a late one costs little, but none of few rows. A matrix
+ * whose columns are contiguous gets one piece a thread: shorter runs of memory cost more. */
 static int64_t rows_per_piece(const gop_ctx *ctx, const gop_task *task)
 {
     const gop_jacobi *g = &task->geometry.jacobi;

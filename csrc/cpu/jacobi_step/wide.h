@@ -114,7 +114,7 @@ static ALWAYS_INLINE void FN(wide_uneven)(const FN(system) * s, const int width,
         FN(wide_row)(s, width, row_of(s->indptr, s->g.index64, i, s->stored), x, lane, sum);
 }
 
-/* Of `rows` rows, which lie one behind the other from p on, 3, 5 or 7 terms each. */
+/* The sums of `rows` rows of 3, 5 or 7 terms each; they follow one another from term p on. */
 static ALWAYS_INLINE void FN(wide_even)(const FN(system) * s, const int index64,
                                         const int width, int64_t terms, int64_t p, int64_t rows,
                                         FN(panel) x, T *sum)
@@ -245,8 +245,8 @@ static void FN(wide_rows)(void *argument, int64_t begin, int64_t end, int worker
 {
     const FN(system) local = *(const FN(system) *)argument, *s = &local;
     T *const lane = (T *)(s->scratch + worker * s->room), found[WIDE_BATCH];
-    /* Of many columns few rows, so that whole rows of x, f and out stay in the first cache; of
-     * panels, whose rows are short, as many as there is room for. */
+    /* Few rows if there are many columns, so that whole rows of x, f and out stay in the L1
+     * cache; panels have short rows, so as many as there is room for. */
     const int64_t some = s->panels ? WIDE_BATCH : WIDE_BATCH * WIDE / s->g.k;
     const int64_t batch = gop_smaller(some < EVEN ? EVEN : some, WIDE_BATCH);
     for (int64_t first = begin; first < end; first += batch) {

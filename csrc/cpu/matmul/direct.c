@@ -3,8 +3,8 @@
  *
  * Packing pays when a packed value is used many times. Here b fits in the L2 cache,
  * or meets so few rows of a that it is read once: the register kernel follows the strides, and
- * lanes past the last column are masked, so that nothing is copied before or after; save a
- * small b whose columns are apart, which is laid out in rows.
+ * lanes past the last column are masked, so that nothing is copied before or after. The
+ * exception is a small b whose columns are apart: it is laid out in rows.
  */
 #ifdef D
 
@@ -18,7 +18,7 @@ enum {
 };
 
 /* rows x (vectors - 1 whole vectors and `last` lanes) outputs, over `chains` times kc values of
- * l. Of complex numbers the products with the real and with the imaginary part of a are a
+ * l. For complex numbers, the products with the real and with the imaginary part of a are a
  * chain each. */
 static ALWAYS_INLINE void FN(direct_block)(const int rows, const int vectors, const int chains,
                                            int64_t last, int64_t kc, const R *a, const R *b,

@@ -240,7 +240,7 @@ static ALWAYS_INLINE vector_f64 vector_swap_f64(vector_f64 v)
     return SHUFFLE(v, v, from);
 }
 
-/* Of complex numbers the products with i: their parts change places, the first negated. */
+/* Complex numbers times i: the parts change places, and the first is negated. */
 static ALWAYS_INLINE vector_f32 vector_times_i_f32(vector_f32 v)
 {
     vector_u32 sign;

@@ -41,14 +41,11 @@ static inline double madd_part_complex128(double x, double y, double sum)
 static void batch_offsets(const gop_gemm *g, int64_t batch, int64_t *a, int64_t *b,
                           int64_t *out)
 {
-    *a = *b = *out = 0;
-    for (int axis = g->batch_rank - 1; axis >= 0; axis--) {
-        const int64_t at = batch % g->extent[axis];
-        batch /= g->extent[axis];
-        *a += at * g->a[axis];
-        *b += at * g->b[axis];
-        *out += at * g->out[axis];
-    }
+    int64_t index[GOP_MAX_NDIM];
+    gop_unravel(batch, g->batch_rank, g->extent, index);
+    *a = gop_offset(g->batch_rank, index, g->a);
+    *b = gop_offset(g->batch_rank, index, g->b);
+    *out = gop_offset(g->batch_rank, index, g->out);
 }
 
 /* Extents and strides of a product, or of out^T = b^T a^T: a and b have changed places. */

@@ -20,8 +20,8 @@ static ALWAYS_INLINE void FN(squares)(const T *restrict x, const T *restrict y,
 /*
  * Bins of a chunk by the guess of core/ops/rdf.c: x is the position among the edges to within
  * slack. Adding `magic` rounds it to the nearest edge, an integer in the low bits. Outside the
- * edges: bin number `bins`, which nobody reads. Returns 1 if some x lies within slack of an
- * edge: then the thresholds must decide.
+ * edges it is bin number `bins`, which is never read. Returns 1 if some x lies within slack of
+ * an edge: then the thresholds must decide.
  */
 static ALWAYS_INLINE int FN(guess)(const T *restrict r2, int count, T first, T last,
                                    const guess *g, int32_t *restrict bin)

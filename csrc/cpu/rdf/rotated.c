@@ -12,7 +12,7 @@ static gop_status FN(rdf_rotated)(gop_ctx *ctx, const gop_task *task, int64_t st
 {
     const gop_pairs *p = &task->geometry.pairs;
     const FN(space) space = FN(plain_space)(p);
-    /* Of one set, d and n - d are the same pairs, and d = n/2 has each of its pairs twice. */
+    /* In one set, d and n - d are the same pairs, and d = n/2 has each pair twice. */
     const int64_t first = p->one_set ? 1 : 0, end = p->one_set ? p->n / 2 + 1 : p->n2;
     (void)ctx, (void)step;
     clear_counts(task);

@@ -340,7 +340,7 @@ static int store_total(const exact_room *room, const char *terms, char *out)
     const int folds = p->kind->total(room->lanes, terms, (int)room->job->g->count * p->parts,
                                      p->parts, total);
     for (int part = 0; part < p->parts && folds; part++) {
-        /* Of two doubles, an addition rounds the real sum. */
+        /* One addition of two doubles rounds their real sum. */
         const double sum = folds == 1 ? total[part][0] : total[part][0] + total[part][1];
         const float narrow = (float)sum;
         if (p->term == 8) memcpy(out + part * 8, &sum, sizeof sum);

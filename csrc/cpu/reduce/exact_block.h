@@ -500,7 +500,7 @@ static int exact_block_unsigned(const exact_job *job, const void *lanes, int fir
 static const exact_kind exact_kind_signed = {.block = exact_block_signed};
 static const exact_kind exact_kind_unsigned = {.block = exact_block_unsigned};
 
-/* Of either type. The units are 0 at first; whoever passes clears the rest. */
+/* Lanes of either type. The units are 0 at first; whoever passes clears the rest. */
 typedef union exact_lanes {
     exact_units units;
     exact_lanes_float of_float;

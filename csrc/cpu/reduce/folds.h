@@ -47,10 +47,10 @@ static ALWAYS_INLINE void TREE(STRIP)(R *to, const void *const *row, int lanes, 
 
 #elif defined(FOLD)
 /* ---- one operator: a reduce_fold named FOLD ----
- * Of R, the accumulator, by TREE_ADD(a, b) and IDENTITY. With FOLD_POSITIONS it is a minimum
- * and knows positions too. Where the order of the additions counts, there is FOLD_VECTOR (1:
- * TREE_ADD takes vectors of R too, 0: it does not) or FOLD_PARTS (the operator on the real and
- * imaginary parts, each by itself). */
+ * It folds accumulators of type R by TREE_ADD(a, b), from IDENTITY. With FOLD_POSITIONS it is a
+ * minimum and knows positions too. Where the order of the additions counts, there is
+ * FOLD_VECTOR (1: TREE_ADD takes vectors of R too, 0: it does not) or FOLD_PARTS (the operator
+ * on the real and imaginary parts, each by itself). */
 
 #define TREE(name) GOP_PASTE(FOLD, name)
 #include "cpu/runtime/tree.inc"

@@ -56,7 +56,7 @@ typedef struct reduce_fold {
     void (*stack)(void *to, const void *const *row, int lanes, int rows, int64_t n);
     /* to[i] = a leaf of the n elements at x + i * pitch, 0 < n <= LEAF */
     void (*leaves)(void *to, const void *x, int64_t n, int64_t pitch, int64_t outputs);
-    /* Of the minimum: where x[i] < best[i], takes it and its position (at[i], or k). */
+    /* For minima: where x[i] < best[i], takes it and its position (at[i], or k). */
     void (*better)(void *best, int64_t *position, const void *x, const int64_t *at, int64_t k,
                    int64_t n);
     int64_t (*find)(const void *x, const void *value); /* the first that equals */
@@ -81,7 +81,8 @@ typedef struct reduce_direct {
     /* to[i] folds the n elements at x + i * pitch, n <= DIRECT_LEAF */
     void (*leaves)(const reduce_job *job, void *to, const void *x, int64_t n, int64_t pitch,
                    int64_t outputs);
-    /* Of the minimum: the first of n elements whose key is `best`, which one of them has. */
+    /* For minima: the position of the first of n elements with the key `best`, which one of
+     * them has. */
     int64_t (*find)(const reduce_job *job, const void *x, int64_t n, const void *best);
 } reduce_direct;
 
@@ -193,30 +194,24 @@ static int64_t leaves_of(const reduce_plan *p, const gop_reduction *g)
 /* Offset of position k along the reduced axes, in elements. */
 static inline int64_t offset_of(const gop_reduction *g, int64_t k)
 {
-    int64_t offset = 0;
-    for (int d = g->kept + g->reduced - 1; d >= g->kept; d--) {
-        offset += k % g->extent[d] * g->in[d];
-        k /= g->extent[d];
-    }
-    return offset;
+    int64_t index[GOP_MAX_NDIM];
+    gop_unravel(k, g->reduced, g->extent + g->kept, index);
+    return gop_offset(g->reduced, index, g->in + g->kept);
 }
 
 typedef struct reduce_place {
     int64_t in, where, out; /* offsets, in elements */
 } reduce_place;
 
-/* Of item i, in C order of axes [first, last). */
+/* The offsets of item i, in C order of axes [first, last). */
 static reduce_place locate(const gop_reduction *g, int first, int last, int64_t i)
 {
-    reduce_place at = {0, 0, 0};
-    for (int d = last - 1; d >= first; d--) {
-        const int64_t x = d == first ? i : i % g->extent[d];
-        i = d == first ? 0 : i / g->extent[d];
-        at.in += x * g->in[d];
-        at.where += x * g->where[d];
-        at.out += x * g->out[d];
-    }
-    return at;
+    const int rank = last - first;
+    int64_t index[GOP_MAX_NDIM];
+    gop_unravel(i, rank, g->extent + first, index);
+    return (reduce_place){gop_offset(rank, index, g->in + first),
+                          gop_offset(rank, index, g->where + first),
+                          gop_offset(rank, index, g->out + first)};
 }
 
 /* A position along the reduced axes that moves forward cheaply. */
@@ -228,10 +223,7 @@ typedef struct reduce_cursor {
 static void cursor_set(reduce_cursor *c, const gop_reduction *g, int64_t k)
 {
     c->at = locate(g, g->kept, g->kept + g->reduced, k);
-    for (int d = g->kept + g->reduced - 1; d >= g->kept; d--) {
-        c->x[d] = k % g->extent[d];
-        k /= g->extent[d];
-    }
+    gop_unravel(k, g->reduced, g->extent + g->kept, c->x + g->kept);
 }
 
 /* Moves `steps` along the innermost reduced axis, not beyond its end; then to the next line. */

@@ -76,7 +76,7 @@ static void lay_out(reduce_plan *plan, const gop_reduction *g)
     else lay_out_rows(plan, g);
 }
 
-/* Of the nodes of every output; nothing where an output is one node. */
+/* Bytes of the nodes of all outputs; 0 if an output is one node. */
 static size_t node_bytes(const reduce_plan *plan, const gop_reduction *g)
 {
     if (plan->nodes == 1) return 0;

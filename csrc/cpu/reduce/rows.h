@@ -30,15 +30,13 @@ static void fill_offsets(const reduce_job *job, int64_t first, int64_t n, int64_
 {
     const gop_reduction *g = job->g;
     const int inner = g->kept + g->reduced - 1;
-    int64_t x[GOP_MAX_NDIM], at = 0;
-    for (int d = inner; d > job->plan->beside; d--) {
-        x[d] = first % g->extent[d];
-        first /= g->extent[d];
-        at += x[d] * g->in[d];
-    }
+    const int outer = job->plan->beside + 1;
+    int64_t x[GOP_MAX_NDIM];
+    gop_unravel(first, inner + 1 - outer, g->extent + outer, x + outer);
+    int64_t at = gop_offset(inner + 1 - outer, x + outer, g->in + outer);
     for (int64_t k = 0; k < n; k++) {
         offset[k] = at;
-        for (int d = inner; d > job->plan->beside; d--) {
+        for (int d = inner; d >= outer; d--) {
             at += g->in[d];
             if (++x[d] < g->extent[d]) break;
             at -= g->extent[d] * g->in[d];
@@ -237,8 +235,8 @@ static void fold_leaf(const reduce_job *job, const reduce_run *run, reduce_curso
     else memcpy(to, value, fold->bytes);
 }
 
-/* Of n elements the whole lines, side by side, into `to`; moves the cursor and returns how many
- * elements they are. */
+/* Folds the whole lines among the next n elements into `to`, side by side. Moves the cursor and
+ * returns how many elements they are. */
 static int64_t fold_short_lines(const reduce_job *job, const reduce_run *run, reduce_cursor *c,
                                 int64_t n, char *to)
 {

@@ -27,6 +27,7 @@
 #include "core/core.h"
 #include "core/arrays/axes.h"
 #include "core/arrays/half.h"
+#include "core/arrays/index.h"
 #include "cpu/runtime/dtypes.h"
 
 #ifndef GOP_LEVEL

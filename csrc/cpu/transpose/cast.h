@@ -100,7 +100,7 @@ static void add_step(gop_cast *c, cast_step step)
     c->steps[c->count++] = step;
 }
 
-/* Of real numbers. */
+/* Adds the steps from one real dtype to another. */
 static void add_real(gop_cast *c, gop_dtype from, gop_dtype to)
 {
     const int to_float16 = to == GOP_FLOAT16;
@@ -177,7 +177,7 @@ static int is_line(const void *at, int64_t stride, int64_t item)
     return stride == item && (uintptr_t)at % (uint64_t)item == 0;
 }
 
-/* Of elements that lie apart, or are swapped, or take several steps. */
+/* Casts elements that lie apart, have swapped bytes or need several steps, a line at a time. */
 static __attribute__((noinline)) void in_pieces(const gop_cast *c, void *to, const void *from,
                                                 int64_t stride, int64_t n)
 {

@@ -3,9 +3,9 @@
  */
 #ifdef D /* an item of u8 u16 u32 u64 u128 */
 
-/* n items, `run` neighbours at a time or, where is_same, one that is repeated `run` times: so
- * many bytes at once as fit in a run, and what is left with some of those before it. Of 16
- * bytes each is repeated by itself: a load of what two stores have just written waits. */
+/* n items, `run` neighbours at a time or, where is_same, one that is repeated `run` times: as
+ * many bytes at once as fit in a run, and the rest together with some of those before it. Items
+ * of 16 bytes are repeated one by one: a load of what two stores have just written stalls. */
 static ALWAYS_INLINE void FN(gather_runs)(int64_t n, int64_t run, const int is_same,
                                           T *restrict to, const T *restrict a,
                                           const int32_t *restrict table)

@@ -5,7 +5,7 @@
  * Floor: every item read once and written once. What makes it hard: neighbours in the input are
  * far apart in the output. Memory moves in lines of 64 bytes, so whatever order the loops take,
  * one side wastes most of every line, unless the elements of many lines are held together in
- * cache. Of all axes only two matter: x, the input's fastest, and y, the output's fastest.
+ * cache. Only two axes matter: x, the input's fastest, and y, the output's fastest.
  */
 #include "cpu/runtime/cpu.h"
 #include "cpu/transpose/cast.h"

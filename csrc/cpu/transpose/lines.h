@@ -65,14 +65,10 @@ static void walk_lines(void *argument, int64_t begin, int64_t end, int worker)
     const lines *l = argument;
     const gop_permutation *p = l->p;
     const int inner = p->rank - 1;
-    int64_t index[GOP_MAX_NDIM], to = 0, from = 0, rest = begin;
+    int64_t index[GOP_MAX_NDIM];
     (void)worker;
-    for (int axis = inner; axis >= 0; axis--) {
-        index[axis] = rest % p->extent[axis];
-        rest /= p->extent[axis];
-        to += index[axis] * p->out[axis];
-        from += index[axis] * p->in[axis];
-    }
+    gop_unravel(begin, p->rank, p->extent, index);
+    int64_t to = gop_offset(p->rank, index, p->out), from = gop_offset(p->rank, index, p->in);
     int64_t left = end - begin;
     int64_t n = p->extent[inner] - index[inner]; /* the first line may start in its middle */
     for (;;) {
@@ -107,17 +103,11 @@ static void walk_blocks(void *argument, int64_t begin, int64_t end, int worker)
     const blocking *const b = l->blocks;
     const gop_permutation *const p = l->p;
     _Alignas(LINE) char buffer[BLOCK_BYTES];
-    int64_t index[GOP_MAX_NDIM], to = 0, from = 0, rest = begin / b->cuts;
+    int64_t index[GOP_MAX_NDIM];
     (void)worker;
+    gop_unravel(begin / b->cuts, b->t, p->extent, index);
     index[b->t] = begin % b->cuts * b->rows;
-    for (int axis = b->t - 1; axis >= 0; axis--) {
-        index[axis] = rest % p->extent[axis];
-        rest /= p->extent[axis];
-    }
-    for (int axis = 0; axis <= b->t; axis++) {
-        to += index[axis] * p->out[axis];
-        from += index[axis] * p->in[axis];
-    }
+    int64_t to = gop_offset(b->t + 1, index, p->out), from = gop_offset(b->t + 1, index, p->in);
     for (int64_t block = begin; block < end; block++) {
         int64_t steps = gop_smaller(b->rows, p->extent[b->t] - index[b->t]);
         const int64_t n = steps * b->within;

@@ -27,14 +27,10 @@ static gop_status every_element(const gop_task *task, element_fn element)
 {
     const gop_permutation *p = &task->geometry.permutation;
     for (int64_t i = 0; i < p->size; i++) {
-        int64_t to = 0, from = 0, rest = i;
-        for (int axis = p->rank - 1; axis >= 0; axis--) {
-            const int64_t at = rest % p->extent[axis];
-            rest /= p->extent[axis];
-            to += at * p->out[axis];
-            from += at * p->in[axis];
-        }
-        element(task->out[0].data, to, task->in[0].data, from);
+        int64_t index[GOP_MAX_NDIM];
+        gop_unravel(i, p->rank, p->extent, index);
+        element(task->out[0].data, gop_offset(p->rank, index, p->out), task->in[0].data,
+                gop_offset(p->rank, index, p->in));
         if (i % HEAR == HEAR - 1) GOP_TRY(gop_interrupted());
     }
     return GOP_OK;

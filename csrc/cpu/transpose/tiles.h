@@ -1,11 +1,11 @@
 /*
  * tiles.h - cuts a permutation into tiles that are read and written in runs.
  *
- * Of all axes two matter: the input's fastest and the output's fastest. Where they are short,
- * the next ones join them as long as memory goes on without a gap, so that eight axes of eight
- * have tiles as good as two long ones. So a tile has two sides: x, a run of the input whose
- * elements lie anywhere in the output, and y, a run of the output whose elements lie anywhere
- * in the input. Where, is a table of offsets for each side.
+ * Two axes matter: the input's fastest and the output's fastest. Where they are short, the next
+ * ones join them as long as memory goes on without a gap, so that eight axes of eight have
+ * tiles as good as two long ones. So a tile has two sides: x, a run of the input whose elements
+ * lie anywhere in the output, and y, a run of the output whose elements lie anywhere in the
+ * input. Where, is a table of offsets for each side.
  */
 #ifndef GOP_CPU_TRANSPOSE_TILES_H
 #define GOP_CPU_TRANSPOSE_TILES_H
@@ -311,14 +311,12 @@ static void place(const tiles *call, int64_t number, tile *at)
     rest /= wide;
     tile_of(&t->y, call->head_y, rest % call->tiles_y, &at->y, &at->ny);
     rest /= call->tiles_y;
-    int64_t to = far_of(&t->x, at->x) + at->y * t->y.near;
-    int64_t from = at->x * t->x.near + far_of(&t->y, at->y);
-    for (int axis = t->rank - 1; axis >= 0; axis--) {
-        const int64_t i = rest % t->extent[axis];
-        rest /= t->extent[axis];
-        to += i * t->out[axis];
-        from += i * t->in[axis];
-    }
+    int64_t index[GOP_MAX_NDIM];
+    gop_unravel(rest, t->rank, t->extent, index);
+    const int64_t to =
+        far_of(&t->x, at->x) + at->y * t->y.near + gop_offset(t->rank, index, t->out);
+    const int64_t from =
+        at->x * t->x.near + far_of(&t->y, at->y) + gop_offset(t->rank, index, t->in);
     at->to = call->to + to * t->item;
     at->from = call->from + from * t->item;
 }

@@ -55,8 +55,8 @@ static inline void FN(turn)(T *restrict buffer, int64_t pitch, const T *restrict
     if (x < nx) FN(square)(buffer + (nx - LANES) * pitch, pitch, in + nx - LANES, in_y);
 }
 
-/* Any number of rows: element x of row y to out[x * pitch + y]. Of items that fill a vector
- * four go side by side, a line of the output. */
+/* Any number of rows: element x of row y goes to out[x * pitch + y]. Items that fill a vector
+ * go four at a time, a cache line of the output. */
 static inline void FN(turn_rows)(int64_t nx, int64_t ny, void *out, int64_t pitch,
                                  const void *in, const int64_t *in_y, const void *next)
 {

@@ -37,8 +37,8 @@ GOP_DEVICE boolean times(boolean a, boolean b)
     return {(uint8_t)(a.byte != 0 && b.byte != 0)};
 }
 
-/* a*b + c rounded to odd: what a later rounding to fewer bits needs to be as good as the only
- * one. a*b is exact in double for halves, and TwoSum gives the error of the sum. */
+/* a*b + c rounded to odd, so that a second rounding, to fewer bits, gives what a single one
+ * would. a*b of halves is exact in double, and TwoSum gives the error of the sum. */
 GOP_DEVICE double fma_to_odd(double a, double b, double c)
 {
     const double product = a * b;
@@ -75,7 +75,7 @@ GOP_DEVICE double fused(double a, double b, double c)
     return fma(a, b, c);
 }
 
-/* The operations; add leaves its third argument alone. */
+/* The operations; add ignores its third argument. */
 struct op_add {
     enum { INPUTS = 2 };
     template <typename T> static GOP_DEVICE T of(T a, T b, T) { return plus(a, b); }

@@ -14,19 +14,19 @@ enum gathering : uint8_t {
     STEPPED,  /* an element at a time */
     REPEATED, /* one element for each line */
     LINES,    /* by words of 4 bytes, of two lines where one ends */
-    WORDS,    /* by words of 4 bytes, of which all elements are neighbours */
+    WORDS,    /* by words of 4 bytes: all elements are contiguous */
     VECTORS,  /* by one vector */
 };
 
-/* Axes innermost first: those without which the operands that lie as the output does are one
- * line. Offsets are sums modulo 2^32 that end as an int32_t. */
+/* The axes, innermost first, that do not merge in the operands which need an offset. Offsets
+ * are sums modulo 2^32, read as an int32_t. */
 struct gathered_axes {
     enum { MOST = 8, FLAT = 4 };
     uint32_t size;     /* elements of the output */
     int outermost;     /* axis; up to FLAT, axes of INT32_MAX elements follow it */
     uint32_t outer[3]; /* its strides */
     gathering by[3];
-    uint32_t words[3]; /* of an operand, that may be the first of five that it has whole */
+    uint32_t words[3]; /* of an operand at which five whole words may begin */
     uint32_t reverse;  /* whether the last blocks come first */
     uint64_t first[3]; /* address of the first of those words */
     struct {
@@ -40,7 +40,8 @@ struct gathered_place {
     uint32_t at[3], x;
 };
 
-/* Takes the place along an axis from a number of elements, which then counts lines of it. */
+/* Splits off the index along an axis from i, which then counts lines of it, and adds its
+ * offset. */
 template <int INPUTS> GOP_DEVICE uint32_t place_along(const gathered_axes &p, int axis,
                                                       uint32_t &i, uint32_t (&at)[3])
 {
@@ -51,8 +52,7 @@ template <int INPUTS> GOP_DEVICE uint32_t place_along(const gathered_axes &p, in
     return x;
 }
 
-/* COUNT elements at a time. What the last division leaves is the place along the outermost
- * axis. */
+/* COUNT elements at a time. The last quotient is the index along the outermost axis. */
 template <int INPUTS, int COUNT> GOP_DEVICE void
 place_gathered(const gathered_axes &p, uint32_t (&i)[COUNT], gathered_place (&to)[COUNT])
 {
@@ -87,7 +87,7 @@ GOP_DEVICE gathered_place place_gathered(const gathered_axes &p, uint32_t elemen
     return to[0];
 }
 
-/* ---- from an element to the next ---- */
+/* ---- from one element to the next ---- */
 
 /* Where an element lies, and its places along the first axes. */
 struct stepped_place {
@@ -108,7 +108,8 @@ template <int INPUTS> GOP_DEVICE stepped_place place_stepped(const gathered_axes
     return to;
 }
 
-/* From element i - 1 to i: an addition, and what axes that end add to it. */
+/* From element i - 1 to i: an addition, and a carry into each axis that follows one that ends.
+ */
 template <int INPUTS>
 GOP_DEVICE void step_gathered(const gathered_axes &p, uint32_t i, stepped_place &place)
 {
@@ -139,8 +140,8 @@ template <> struct streamed_as<8> {
 
 /* ---- a share ---- */
 
-/* 16 bytes of an operand. As words, since a compiler that sees small elements keeps each of
- * them in a register of its own. */
+/* 16 bytes of an operand, as words: the compiler would keep small elements in a register each.
+ */
 template <typename T> struct share {
     uint32_t w[4];
 };
@@ -182,7 +183,7 @@ GOP_DEVICE uint4 results_of(const share<T> (&from)[Op::INPUTS])
     return words;
 }
 
-/* Results leave the L2 cache first, so that inputs stay there. */
+/* Results are evicted from L2 first, so that inputs stay there. */
 template <typename T> GOP_DEVICE void store_streaming(T *address, T value)
 {
     typedef typename streamed_as<sizeof(T)>::type word;
@@ -191,8 +192,7 @@ template <typename T> GOP_DEVICE void store_streaming(T *address, T value)
     __stcs(reinterpret_cast<word *>(address), w);
 }
 
-/* The elements of a line that are left, then those of the next, each so many after the other.
- */
+/* The rest of a line's elements, then those of the next line. */
 template <typename T> GOP_DEVICE share<T>
 load_stepped(const T *in, uint32_t step, uint32_t left, uint32_t here, uint32_t next)
 {
@@ -204,7 +204,7 @@ load_stepped(const T *in, uint32_t step, uint32_t left, uint32_t here, uint32_t 
     return v;
 }
 
-/* ---- elements that lie anywhere, by words ---- */
+/* ---- unaligned elements, by words ---- */
 
 /* Five words hold 16 bytes that start `shift` bits into the first. */
 struct five_words {
@@ -212,8 +212,8 @@ struct five_words {
     uint32_t shift;
 };
 
-/* Elements `begin` to `end` of the N from `element` on. Where the operand's first or last bytes
- * are not words of its own: one by one. */
+/* Elements `begin` to `end` of the N from `element` on; one by one where a word would reach
+ * beyond the operand. */
 template <typename T> GOP_DEVICE five_words load_words(const T *element, int begin, int end,
                                                        uint64_t first, uint32_t words)
 {

@@ -1,10 +1,10 @@
 /*
  * halves.h - two halves in a register, added and multiplied by one instruction.
  *
- * It rounds once, where element.h rounds to float32 before; the bits are the same. A product of
- * halves is exact in float32, but for what is too small to decide how a half is rounded, and a
- * sum that is rounded to so many more bits first ends up as if it were not (docs/numerics.md).
- * fma is another matter, and stays as it is.
+ * It rounds once, where element.h rounds to float32 first; the bits are the same. A product of
+ * halves is exact in float32, except for bits too small to change the rounding to a half, and a
+ * sum rounded to that many more bits first rounds to the same half (docs/numerics.md). fma is
+ * different and has no pairs.
  */
 #ifndef GOP_CUDA_ADD_HALVES_H
 #define GOP_CUDA_ADD_HALVES_H
@@ -15,7 +15,8 @@ template <typename T> struct pair {
     uint32_t bits;
 };
 
-/* What an operation computes elements of type T as: pairs where a GPU has that instruction. */
+/* The type in which an operation computes elements of type T: pairs if the GPU has the
+ * instruction. */
 template <typename Op, typename T> struct computed_as {
     typedef T type;
 };
@@ -33,7 +34,7 @@ GOP_DEVICE pair<float16> fused(pair<float16> a, pair<float16> b, pair<float16> c
     return a;
 }
 
-/* A sum is a*1 + b, a product a*b + -0: neither rounds otherwise, nor loses a sign of zero. */
+/* A sum is a*1 + b, a product a*b + -0: rounding and signs of zeros are the same. */
 GOP_DEVICE pair<float16> plus(pair<float16> a, pair<float16> b)
 {
     return fused(a, {0x3c003c00u}, b);

@@ -1,17 +1,17 @@
 /*
- * indexed.cu - add, multiply_add and fma of operands that lie anyhow: 16 bytes of the output a
+ * indexed.cu - add, multiply_add and fma of operands of any strides: 16 bytes of the output a
  * thread.
  *
- * Small items: the output has no gaps, so a thread's 16 bytes of it are neighbours, whatever
- * axes they cross. An operand that lies as the output does is read by vectors, or by words that
- * are shifted into place where it starts off 16 bytes. Only of the others has a place to be
- * found: the first element's by products in place of divisions, once for all that the thread
- * computes. Then, in `add_indexed_kernel`, what is left of the line is followed by the begin of
- * the next one; in `add_gathered_kernel`, where a thread's elements are of many lines, a step
- * goes from each to the next and carries into as many axes as end there.
+ * Small items: the output has no gaps, so a thread's 16 bytes of it are contiguous, whatever
+ * axes they cross. An operand with the output's layout is read by vectors, or, if it is not
+ * aligned, by words that are shifted into place. Only the others need an offset: it is computed
+ * once for a thread's first element, with multiplications for divisions. Then
+ * `add_indexed_kernel` reads the rest of the line and the beginning of the next one;
+ * `add_gathered_kernel`, for threads whose elements are in many lines, steps from element to
+ * element and carries into the axes that end.
  *
- * Large items, or lines of few: what finds the next element costs more than its place anew, so
- * a thread's elements need not be neighbours (`add_apart_kernel`).
+ * Large items, or short lines: a step costs more than a new offset, so a thread's elements need
+ * not be neighbours (`add_apart_kernel`).
  */
 #include "cuda/add/element.h"
 #include "cuda/add/gathered.h"
@@ -21,7 +21,7 @@ enum {
     MOST_ELEMENTS = 1 << 30, /* of a launch */
 };
 
-/* Element i, if there is one. The threads after those that have 16 bytes each take one each. */
+/* Element i, if it exists. The threads after those with 16 bytes each take one element each. */
 template <typename Op, typename T>
 GOP_DEVICE void add_element(const operands<T> &at, const gathered_axes &p, uint32_t i)
 {
@@ -32,9 +32,8 @@ GOP_DEVICE void add_element(const operands<T> &at, const gathered_axes &p, uint3
     at.out[i] = Op::of(a, b, Op::INPUTS == 3 ? at.c[(int32_t)place.at[2]] : b);
 }
 
-/* A thread's elements are as far apart as the block has threads, so that neighbours read
- * neighbours. One element a thread would be slower: a GPU begins so many blocks in a time and
- * no more, whatever they have to do. */
+/* A thread's elements are a block apart, so that accesses coalesce. One element a thread would
+ * be slower: the rate at which a GPU starts blocks is limited. */
 template <typename Op, typename T> __global__ void __launch_bounds__(MOST_THREADS)
     add_apart_kernel(operands<T> at, const __grid_constant__ gathered_axes p)
 {
@@ -82,7 +81,8 @@ __global__ void __launch_bounds__(MOST_THREADS, Op::INPUTS == 3 ? 3 : 4)
     const bool ends = left < N;
     const gathered_place next = ends ? place_gathered<INPUTS>(p, first + left) : here;
 
-    /* Asked for before any is waited for, but for what takes a register an item. */
+    /* All loads are issued before any result is used, except those that take a register an
+     * item. */
     grid_dependency_sync();
     share<T> v[INPUTS];
     five_words five[INPUTS];
@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(MOST_THREADS, Op::INPUTS == 3 ? 2 : 3)
     stepped_place place = place_stepped<INPUTS>(p, first);
 #pragma unroll
     for (int word = 0; word < N; word += OF_WORD) {
-        T x[INPUTS][OF_WORD]; /* all are asked for before any is waited for */
+        T x[INPUTS][OF_WORD]; /* all loads are issued before any result is used */
 #pragma unroll
         for (int k = 0; k < OF_WORD; k++) {
             if (word + k) step_gathered<INPUTS>(p, first + word + k, place);
@@ -214,7 +214,7 @@ static bool is_flat(const gop_elementwise &e, int o)
     return true;
 }
 
-/* The axes anew, innermost first, now that only these operands decide which ones merge. */
+/* Merges the axes again, innermost first, now that only operands that are not flat count. */
 static gop_status merge_gathered(const gop_elementwise &e, const bool *flat, const char *op,
                                  gathered_axes &p)
 {
@@ -248,7 +248,7 @@ static gop_status merge_gathered(const gop_elementwise &e, const bool *flat, con
     return GOP_OK;
 }
 
-/* How operand o is read, `n` elements a thread; `line` has the innermost extent and more. */
+/* How operand o is read, with `n` elements a thread. */
 static gathering gathering_of(const gop_elementwise &e, int o, bool flat, int n, int64_t bits,
                               int64_t line)
 {
@@ -289,7 +289,7 @@ static gop_status plan_part(const gop_task *task, const gop_elementwise &e, cons
     return GOP_OK;
 }
 
-/* Of more than one step: `rows` of the outermost axis each, but for the last. */
+/* Plans several steps: each takes `rows` of the outermost axis, the last one what is left. */
 static gop_status plan_parts(const gop_task *task, int64_t rows, const bool *flat,
                              gathered_plan &own)
 {
@@ -303,8 +303,8 @@ static gop_status plan_parts(const gop_task *task, int64_t rows, const bool *fla
     return plan_part(task, part, flat, own.last);
 }
 
-/* Blocks for a share of n elements a thread. What is left over has a thread an element, or,
- * where elements are apart, one for all. */
+/* Blocks for n elements a thread. The remainder gets a thread per element or, where elements
+ * are apart, one thread for all. */
 static unsigned blocks_of_part(const gathered_axes &p, bool is_apart, int n, int64_t threads)
 {
     const uint32_t left = p.size % (uint32_t)n;

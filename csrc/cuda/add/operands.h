@@ -34,14 +34,9 @@ GOP_DEVICE void place(const E &e, I i, int64_t offset[4])
     for (int o = 0; o < OPERANDS; o++) offset[o] += (int64_t)i * e.stride[o][0];
 }
 
-static inline bool fits_32_bits(int64_t size)
-{
-    return size < INT64_C(1) << 31;
-}
+/* ---- what the kernels share ---- */
 
-/* ---- the rows' ---- */
-
-/* What sentences call it: one file is for all three. */
+/* The operation's name in messages: one file serves all three. */
 static inline const char *add_name(const gop_task *task)
 {
     static const char *const names[] = {

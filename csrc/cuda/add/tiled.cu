@@ -1,15 +1,14 @@
 /*
- * tiled.cu - add, multiply_add and fma of operands that lie in different orders: those that lie
- * across go through a tile in shared memory.
+ * tiled.cu - add, multiply_add and fma of operands in different orders of axes, by tiles in
+ * shared memory.
  *
- * A warp's access is cheap when its threads touch neighbours, and neighbours in the output are
- * far apart in an operand of another order. So a block has a box of the output with a run of
- * neighbours in every operand. An operand that lies across is read along its own run and stored
- * where the output wants it; then the box is computed line by line of the output, and operands
- * that lie as it does are read where they are.
- * Rows of a tile are an odd number of words, so that a column lies in different banks. Of small
- * items a thread reads a word of as many lines as a word has, and turns this square in
- * registers.
+ * Neighbours in the output are far apart in an operand of another order, so accesses would not
+ * coalesce. A block has a box of the output with a run of neighbours in every operand. An
+ * operand of another order is read along its own run and stored to shared memory in the
+ * output's order. Then the box is computed line by line of the output; operands in the output's
+ * order are read directly. Rows of a tile are an odd number of words, so that a column lies in
+ * different banks. If items are smaller than a word, a thread reads a word of as many lines as
+ * a word has items, and transposes this square in registers.
  */
 #include "cuda/add/gathered.h"
 #include "cuda/add/tiles.h"
@@ -18,7 +17,10 @@
 /* A word of shared memory: an item, or neighbours that fill 4 bytes. */
 template <typename T, bool IS_SMALL = sizeof(T) < 4> struct tile_word {
     typedef T type;
-    enum { N = 1, ASKED = sizeof(T) == 4 ? 8 : 4 }; /* lines that a thread asks for at once */
+    enum {
+        N = 1,
+        ASKED = sizeof(T) == 4 ? 8 : 4
+    }; /* lines whose loads a thread issues at once */
 };
 template <typename T> struct tile_word<T, true> {
     typedef uint32_t type;
@@ -91,8 +93,8 @@ template <int N, typename W> GOP_DEVICE void turn(W (&words)[N])
     if constexpr (N > 1) turn_words(words);
 }
 
-/* An operand's part of the box into its tile: words along its run, of N lines each, ASKED times
- * before any is used. */
+/* Loads an operand's part of the box into its tile: words along its run, of N lines each; ASKED
+ * loads are issued before any result is used. */
 template <typename T> GOP_DEVICE void load_tile(word_t<T> *tile, const T *in,
                                                 const tiled_line *lines, int o,
                                                 const tiled_boxes &p, const box_start &s)
@@ -141,7 +143,7 @@ template <typename T> GOP_DEVICE void load_tile(word_t<T> *tile, const T *in,
     }
 }
 
-/* The tables of lines: of those of the output, and of each tile. */
+/* Fills the tables of lines: those of the output, and of each tile. */
 template <typename Op, typename T>
 GOP_DEVICE void fill_tables(char *room, const tiled_boxes &p, const box_start &s)
 {

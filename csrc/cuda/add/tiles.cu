@@ -1,13 +1,13 @@
 /*
- * tiles.cu - the size of a box, and how threads go over it, found on the host.
+ * tiles.cu - chooses the size of a box and how threads go over it, on the host.
  */
 #include <string.h>
 
 #include "cuda/add/tiles.h"
 
 enum {
-    RUN = 128,             /* bytes that are worth a run, */
-    LONGEST = 4096,        /* and of one that gains by nothing more */
+    RUN = 128,             /* bytes of a run that is long enough, */
+    LONGEST = 4096,        /* and from which on longer ones gain nothing */
     MOST_BYTES = 16 << 10, /* of an operand in a box */
     LEAST_BYTES = 4 << 10, /* the same, so that every SM has boxes */
     SHARED_BYTES = 46 << 10,
@@ -28,8 +28,8 @@ near_axes add_nearest_first(const gop_elementwise &e, int o)
     return near;
 }
 
-/* Whether the output's order takes less of an operand than memory gives: neither a sector of
- * neighbours, nor elements that serve for a run each. */
+/* Whether the output's order wastes an operand's bandwidth: it uses neither a sector of
+ * neighbours at a time, nor one element for a run each. */
 static bool lies_across(const gop_elementwise &e, int o, const near_axes &near, int item)
 {
     int64_t run = item, served = item;
@@ -46,7 +46,7 @@ static bool lies_across(const gop_elementwise &e, int o, const near_axes &near, 
 
 /* ---- the size of a box ---- */
 
-/* Elements of an operand that are a run in the box; the axis where it ends, or -1. */
+/* The length of an operand's run in the box; sets the axis where it ends, or -1. */
 static int64_t run_of(const gop_elementwise &e, const near_axes &near, const int64_t *box,
                       int *cut)
 {
@@ -70,7 +70,7 @@ static int64_t even_part(int64_t extent, int64_t wanted, int item)
 }
 
 /* Doubles the extent of the axis where the shortest run ends, as long as there is room. An axis
- * of a few elements comes whole. */
+ * of a few elements is never cut. */
 static void grow(const gop_elementwise &e, const near_axes *sides, int count, int item,
                  int64_t room, int64_t *box)
 {
@@ -153,7 +153,7 @@ static void add_axis(const tiled_boxes &p, box_walk &walk, int axis, int64_t *si
     *size *= p.axis[axis].n.d;
 }
 
-/* Threads along a run, and runs at once, once its elements are known. */
+/* Sets the threads along a run, and how many runs all threads have at once. */
 static void set_walk(box_walk &walk, int64_t run, int64_t near, int64_t lines, int word)
 {
     const int64_t words = (run + word - 1) / word;
@@ -245,7 +245,7 @@ static void set_in(int o, int inner, int word, const near_axes &near, const int8
     set_walk(walk, run, beside, lines, word);
 }
 
-/* Everything, for boxes of so many elements; *shared may be more than there is. */
+/* Plans all, for boxes of so many elements; *shared may exceed what there is. */
 static gop_status plan_boxes(const gop_task *task, const near_axes *near,
                              const near_axes *sides, int count, int64_t room, tiled_plan *plan)
 {
@@ -254,7 +254,7 @@ static gop_status plan_boxes(const gop_task *task, const near_axes *near,
     int64_t box[GOP_MAX_NDIM];
     int8_t index[GOP_MAX_NDIM];
     tiled_boxes &p = plan->p;
-    memset(plan, 0, sizeof *plan); /* what is not used too: same arguments, same bytes */
+    memset(plan, 0, sizeof *plan); /* unused fields too: equal arguments must be equal bytes */
     grow(e, sides, count, item, room, box);
     for (int axis = e.rank - 1; axis >= 0; axis--) {
         index[axis] = -1;

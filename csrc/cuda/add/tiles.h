@@ -1,6 +1,5 @@
 /*
- * tiles.h - boxes of the output, and the tiles of shared memory through which operands go that
- * lie in another order.
+ * tiles.h - boxes of the output, and the tiles in shared memory for operands in another order.
  *
  * A *box* spans as many axes as it takes for a long run in the output and in each operand that
  * lies across. In shared memory a tile has the output's order, by words of 4 bytes or more.

@@ -2,12 +2,12 @@
  * vectorized.cu - add, multiply_add and fma of one axis, 16 bytes an access.
  *
  * A quarter of the instructions for the same traffic (a sixteenth for bytes). A thread has one
- * vector of each operand: 2048 threads of an SM ask for 64 KiB before they wait, and more
- * of a thread reads memory in a worse order. Results leave by streaming stores, so that inputs
- * stay in the L2 cache where both do not fit.
- * All inputs must be one line, or one element for all. Of one that starts off 16 bytes a vector
- * lies across two pieces of memory that do not: both are read, the second from the first-level
- * cache, since it is the next thread's first. That is a kernel of its own, for its registers.
+ * vector of each operand: the 2048 threads of an SM have 64 KiB in flight, and with more
+ * vectors a thread, memory would be read in a worse order. Results leave by streaming stores,
+ * so that inputs stay in the L2 cache where both do not fit. Every input must be one contiguous
+ * line, or one element for all. In an input that is not aligned to 16 bytes, a vector lies
+ * across two aligned ones. A thread loads both; the second hits the L1 cache, since it is the
+ * next thread's first. This takes more registers, so it is a kernel of its own.
  */
 #include <string.h>
 
@@ -18,9 +18,8 @@
 /* How an input is read. */
 enum reading : uint8_t { WHOLE, ACROSS, ONE };
 
-/* Elements, the vectors before those that are left over, how each input is read, and from which
- * end. Where one is read across, the first vector is left over too, as one that is not in the
- * input whole. */
+/* The elements, the whole vectors, how each input is read, and from which end. If an input is
+ * read across, its first vector counts as remainder too, since it may reach outside. */
 struct vector_line {
     int64_t size, vectors;
     bool is_across;
@@ -42,7 +41,7 @@ template <typename T> GOP_DEVICE share<T> repeated(const T *in)
     return v;
 }
 
-/* What is left over is done by as many threads more, an element each. */
+/* The remainder is done by further threads, an element each. */
 template <typename Op, typename T, bool IS_ACROSS>
 __global__ void add_vectorized_kernel(operands<T> at, vector_line line)
 {
@@ -107,7 +106,7 @@ static gop_status add_vectorized_plan(const gop_ctx *ctx, const gop_task *task, 
             op, e.rank);
     vector_plan &own = *GOP_OWN(vector_plan, plan);
     vector_line &line = own.line;
-    memset(&line, 0, sizeof line); /* what is not used too: same arguments, same bytes */
+    memset(&line, 0, sizeof line); /* unused fields too: equal arguments must be equal bytes */
     for (int o = 0; o < e.operands; o++) {
         const int64_t stride = e.stride[o][0];
         const gop_array &array = o ? task->in[o - 1] : task->out[0];

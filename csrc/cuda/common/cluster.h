@@ -8,7 +8,8 @@
 
 #if GOP_SM90
 
-/* Of a kernel whose launch says how many: gop_cuda_grid(blocks, cluster). */
+/* Marks a kernel that runs in clusters; the launch gives their size: gop_cuda_grid(blocks,
+ * cluster). */
 #if GOP_CODE_SM90
 #define GOP_CLUSTERS __cluster_dims__()
 #else
@@ -23,7 +24,7 @@ GOP_DEVICE int cluster_rank(void)
     return (int)rank;
 }
 
-/* Every thread of every block of the cluster has come here, and sees what was stored. */
+/* A barrier for all threads of the cluster; what was stored before it is visible after it. */
 GOP_DEVICE void cluster_sync(void)
 {
 #if GOP_CODE_SM90
@@ -33,7 +34,7 @@ GOP_DEVICE void cluster_sync(void)
 #endif
 }
 
-/* Where block `rank` has in its shared memory what lies at `at` here. */
+/* The address in block `rank`'s shared memory that corresponds to `at` in this block's. */
 template <typename T> GOP_DEVICE const T *map_shared_rank(const T *at, int rank)
 {
     const T *there = at;
@@ -43,7 +44,8 @@ template <typename T> GOP_DEVICE const T *map_shared_rank(const T *at, int rank)
     return there;
 }
 
-/* Whether any of THREADS threads, whole warps of a block, says so: a barrier of theirs. */
+/* A barrier for THREADS threads, whole warps of a block; returns whether any of them `says` so.
+ */
 template <int THREADS> GOP_DEVICE bool any_of(bool says)
 {
     int any = 0;

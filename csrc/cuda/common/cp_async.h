@@ -2,7 +2,7 @@
  * cp_async.h - asynchronous copies from memory to shared memory, from compute capability 8.0
  * on.
  *
- * They need no register, and the thread goes on while they are under way.
+ * They need no register, and the thread goes on while they are in flight.
  */
 #ifndef GOP_CUDA_COMMON_CP_ASYNC_H
 #define GOP_CUDA_COMMON_CP_ASYNC_H
@@ -16,7 +16,7 @@ GOP_DEVICE uint32_t address_in_shared(const void *at)
     return (uint32_t)__cvta_generic_to_shared(at);
 }
 
-/* BYTES bytes, or zeros where there is nothing to copy: 4 or 8 at any such address, 16. */
+/* Copies BYTES bytes (4, 8 or 16, aligned), or stores zeros if nothing exists there. */
 template <int BYTES> GOP_DEVICE void cp_async(uint32_t to, const void *from, bool exists)
 {
 #if GOP_CODE_SM80
@@ -40,7 +40,7 @@ GOP_DEVICE void cp_async_commit_group(void)
 #endif
 }
 
-/* Until all groups of this thread but the last N have arrived. */
+/* Waits until all groups of this thread but the last N have arrived. */
 template <int N> GOP_DEVICE void cp_async_wait_group(void)
 {
 #if GOP_CODE_SM80
@@ -50,9 +50,9 @@ template <int N> GOP_DEVICE void cp_async_wait_group(void)
 
 #endif
 
-/* A thread's copies of items of 4, 8 or 16 bytes; at most MOST are on their way, in at most 8
- * groups. On sim each arrives as late as it may, when it is waited for; until then its place
- * holds no number. */
+/* A thread's copies of items of 4, 8 or 16 bytes; at most MOST are in flight, in at most 8
+ * groups. On sim each arrives as late as possible, when it is waited for; until then its place
+ * holds NaN. */
 template <typename T, int MOST> struct async_copies {
 #if GOP_SM80
     GOP_DEVICE void copy(T *to, const T *from, bool exists)

@@ -1,6 +1,6 @@
 /*
- * cp_async_bulk.h - copies of many bytes at the word of one thread, by the Tensor Memory
- * Accelerator (TMA). Addresses and bytes are multiples of 16.
+ * cp_async_bulk.h - bulk copies, issued by one thread, by the Tensor Memory Accelerator (TMA).
+ * Addresses and bytes are multiples of 16.
  */
 #ifndef GOP_CUDA_COMMON_CP_ASYNC_BULK_H
 #define GOP_CUDA_COMMON_CP_ASYNC_BULK_H
@@ -9,7 +9,7 @@
 
 #if GOP_SM90
 
-/* Into shared memory; the barrier counts the bytes. */
+/* Copies to shared memory; the barrier counts the bytes. */
 GOP_DEVICE void cp_async_bulk_load(void *to, const void *from, int bytes, uint64_t *barrier)
 {
 #if GOP_CODE_SM90
@@ -21,7 +21,7 @@ GOP_DEVICE void cp_async_bulk_load(void *to, const void *from, int bytes, uint64
 #endif
 }
 
-/* The same into two blocks of a cluster, at the same place; the barrier of each counts. */
+/* The same to two blocks of a cluster, at the same offset; each one's barrier counts. */
 GOP_DEVICE void cp_async_bulk_load_multicast(void *to, const void *from, int bytes,
                                              uint64_t *barrier)
 {
@@ -33,7 +33,8 @@ GOP_DEVICE void cp_async_bulk_load_multicast(void *to, const void *from, int byt
 #endif
 }
 
-/* What this thread stored in shared memory, barriers too, is seen by the engine. */
+/* Makes this thread's stores to shared memory, barriers included, visible to TMA (the async
+ * proxy). */
 GOP_DEVICE void fence_proxy_async(void)
 {
 #if GOP_CODE_SM90

@@ -6,8 +6,8 @@
 
 #include "cuda/device.h"
 
-/* n / d as a product: exact for n below 2^31, and some 20 instructions shorter than a division
- * by a number that the compiler does not know. */
+/* n / d by a multiplication: exact for n below 2^31, and some 20 instructions shorter than a
+ * division by a run-time number. */
 struct fast_divisor {
     uint32_t d, multiplier, shift;
 };

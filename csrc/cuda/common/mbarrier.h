@@ -16,7 +16,7 @@ GOP_DEVICE void mbarrier_init(uint64_t *barrier, int arrivals)
 #endif
 }
 
-/* One arrival, and so many bytes that will come. */
+/* Arrives, and expects so many bytes. */
 GOP_DEVICE void mbarrier_arrive_expect_tx(uint64_t *barrier, int bytes)
 {
 #if GOP_CODE_SM90
@@ -27,7 +27,7 @@ GOP_DEVICE void mbarrier_arrive_expect_tx(uint64_t *barrier, int bytes)
 #endif
 }
 
-/* Until the phase of this parity has ended. */
+/* Waits until the phase of this parity has ended. */
 GOP_DEVICE void mbarrier_wait(uint64_t *barrier, uint32_t parity)
 {
 #if GOP_CODE_SM90
@@ -44,7 +44,7 @@ GOP_DEVICE void mbarrier_wait(uint64_t *barrier, uint32_t parity)
 #endif
 }
 
-/* The barriers that this thread made are seen by the cluster. */
+/* Makes the barriers that this thread initialised visible to the cluster. */
 GOP_DEVICE void fence_mbarrier_release(void)
 {
 #if GOP_CODE_SM90
@@ -52,8 +52,8 @@ GOP_DEVICE void fence_mbarrier_release(void)
 #endif
 }
 
-/* One arrival at the same barrier of block `rank`. It orders no stores of this thread: a
- * release that did would wait for all of them, far ones too. */
+/* Arrives at the same barrier of block `rank`. It is relaxed: a release would wait for all
+ * stores of this thread, also those to other blocks. */
 GOP_DEVICE void mbarrier_arrive_cluster(uint64_t *barrier, int rank)
 {
 #if GOP_CODE_SM90
@@ -67,7 +67,7 @@ GOP_DEVICE void mbarrier_arrive_cluster(uint64_t *barrier, int rank)
 #endif
 }
 
-/* An arrival of this thread's when its copies so far (cp_async) are there. */
+/* Makes this thread arrive once its copies so far (cp_async) are complete. */
 GOP_DEVICE void cp_async_mbarrier_arrive(uint64_t *barrier)
 {
 #if GOP_CODE_SM90

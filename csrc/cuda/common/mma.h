@@ -1,9 +1,9 @@
 /*
  * mma.h - tensor cores by mma.sync, and ldmatrix, from compute capability 8.0 on.
  *
- * A warp multiplies small matrices whose values lie spread over its registers, its fragments.
- * Lane l of a warp is q = l % 4 of group g = l / 4. Fragments of a have rows g and g + 8, those
- * of b column g, those of the sums rows g and g + 8 and columns 2 q and 2 q + 1.
+ * A warp multiplies small matrices that are distributed over its registers as fragments. Lane l
+ * of a warp is q = l % 4 of group g = l / 4. Fragments of a have rows g and g + 8, those of b
+ * column g, those of the sums rows g and g + 8 and columns 2 q and 2 q + 1.
  */
 #ifndef GOP_CUDA_COMMON_MMA_H
 #define GOP_CUDA_COMMON_MMA_H
@@ -12,7 +12,7 @@
 
 /* 16 x 8 by 8 x 8 of float32, of whose factors only the upper 19 bits count (TF32): a[0] and
  * a[1] are rows g and g + 8 of term q, a[2] and a[3] of term q + 4; b[0] is term q, b[1] term
- * q + 4. Sim has a twin of it, in which lanes ask each other for the factors. */
+ * q + 4. Sim has its own version, in which lanes exchange the factors. */
 GOP_DEVICE void mma_sync(float (&sum)[4], const float (&a)[4], const float (&b)[2])
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -88,7 +88,7 @@ GOP_DEVICE void mma_sync(int32_t (&sum)[4], const uint32_t (&a)[4], const uint32
 #endif
 }
 
-/* Each of a warp's fragments of a by each of b. */
+/* Multiplies each of a warp's fragments of a by each of b. */
 template <typename S, int DOWN, int ACROSS> GOP_DEVICE void
 mma_sync_each(S (&sum)[DOWN][ACROSS][4], const S (&a)[DOWN][4], const S (&b)[ACROSS][2])
 {
@@ -98,7 +98,7 @@ mma_sync_each(S (&sum)[DOWN][ACROSS][4], const S (&a)[DOWN][4], const S (&b)[ACR
         for (int n = 0; n < ACROSS; n++) mma_sync(sum[m][n], a[m], b[n]);
 }
 
-/* x and y as sums of three bfloat16, those of one place side by side in a register. */
+/* Splits x and y into three bfloat16 each; a register holds the same part of both. */
 GOP_DEVICE void split_two(float x, float y, uint32_t &first, uint32_t &second, uint32_t &third)
 {
 #if GOP_CODE_SM80
@@ -118,7 +118,7 @@ GOP_DEVICE void split_two(float x, float y, uint32_t &first, uint32_t &second, u
 #endif
 }
 
-/* Four matrices of 8 rows of 16 bytes from shared memory: lane l gives the address of row
+/* Loads four matrices of 8 rows of 16 bytes from shared memory: lane l gives the address of row
  * l % 8 of matrix l / 8, and gets bytes 4 q to 4 q + 3 of row g of each. */
 GOP_DEVICE void ldmatrix(uint32_t (&to)[4], uint32_t row)
 {

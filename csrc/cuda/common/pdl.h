@@ -10,7 +10,7 @@
 
 #if GOP_SM90
 
-/* Kernels that wait for this one by themselves may be made ready from here on. */
+/* Dependent kernels may be scheduled from here on (the PDL trigger). */
 GOP_DEVICE void launch_dependents(void)
 {
 #if GOP_CODE_SM90

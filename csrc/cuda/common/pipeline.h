@@ -1,9 +1,10 @@
 /*
  * pipeline.h - a ring of stages in shared memory between producers and consumers.
  *
- * A stage has two barriers. At `full` arrive its bytes and those who bring them, at `empty`
- * those who have read it. Both wait by the phase of their round, which pipeline_advance flips
- * where a new round begins; producers begin a phase ahead, since the first stages are empty.
+ * A stage has two barriers. Producers, and the bytes they load, arrive at `full`; consumers
+ * that have read the stage arrive at `empty`. A wait names a phase, which pipeline_advance
+ * flips after the last stage; producers begin one phase ahead, since all stages are empty at
+ * first.
  */
 #ifndef GOP_CUDA_COMMON_PIPELINE_H
 #define GOP_CUDA_COMMON_PIPELINE_H
@@ -12,7 +13,7 @@
 
 #if GOP_SM90
 
-/* By one thread: how many arrivals each barrier waits for. */
+/* Called by one thread; the numbers are the arrivals that each barrier waits for. */
 template <int STAGES>
 GOP_DEVICE void pipeline_init(uint64_t *full, int producers, uint64_t *empty, int consumers)
 {

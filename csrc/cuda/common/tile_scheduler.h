@@ -1,9 +1,9 @@
 /*
  * tile_scheduler.h - which tile a block does next, and which stages of its sums.
  *
- * Blocks stay and take tile after tile, item after item: first whole tiles, then, where the
- * last wave would leave SMs idle, the parts of the others, whose sums are split
- * along k. Rows of tiles go by groups, which share what they need of b in L2.
+ * Blocks are persistent and take item after item: first whole tiles; then, if the last wave
+ * would leave SMs idle, parts of the other tiles, whose sums are split along k. Rows of tiles
+ * go in groups, which share b in L2.
  */
 #ifndef GOP_CUDA_COMMON_TILE_SCHEDULER_H
 #define GOP_CUDA_COMMON_TILE_SCHEDULER_H
@@ -32,7 +32,8 @@ template <typename I> GOP_DEVICE int2 tile_coordinates(I t, I down, I across, I 
     return make_int2((int)(top + t % many % high), (int)(t % many / high));
 }
 
-/* Of tiles of ROWS by COLUMNS outputs. SHARING blocks have a slice of each sum. */
+/* Item `number` of the schedule, in tiles of ROWS by COLUMNS outputs. With SHARING blocks to a
+ * tile, block `rank` has its slice of each sum. */
 template <int ROWS, int COLUMNS, int SHARING = 1>
 GOP_DEVICE tile_item tile_item_of(const tile_schedule &t, int number, int rank = 0)
 {

@@ -1,10 +1,9 @@
 /*
  * tma.h - tiles of an array by the Tensor Memory Accelerator (TMA) and its tensor maps.
  *
- * A tile is rows of 128 bytes, and lies in shared memory with the 16-byte pieces of each row in
- * an order that depends on the row (the 128-byte swizzle), at an address that is a multiple of
- * 1024. What a tile has beyond the array is 0 when it is fetched, and is not written, but to
- * the end of the 16 bytes in which a row of the array ends.
+ * A tile has rows of 128 bytes. In shared memory it is aligned to 1024 bytes, and the order of
+ * the 16-byte chunks of a row depends on the row (the 128-byte swizzle). Items beyond the array
+ * are loaded as 0 and not stored, except up to the end of the 16 bytes in which a row ends.
  */
 #ifndef GOP_CUDA_COMMON_TMA_H
 #define GOP_CUDA_COMMON_TMA_H
@@ -21,7 +20,7 @@ struct alignas(64) gop_cuda_tensor_map {
 struct gop_cuda_tensor {
     void *data;
     int item;     /* bytes */
-    bool rounded; /* float32, to 11 bits (TF32) on the way */
+    bool rounded; /* float32 is rounded to 11 bits (TF32) by the load */
     int64_t extent[3], stride[3];
     int box[3]; /* a tile; box[0] items are 128 bytes */
 };
@@ -29,8 +28,8 @@ gop_status gop_cuda_map(gop_cuda_tensor_map *map, const gop_cuda_tensor *tensor)
 
 #if GOP_SM90
 
-/* Into the same place of all blocks that have a bit, each of whose barriers counts the bytes.
- */
+/* Loads a tile to the same offset in all blocks with a bit in the mask; each one's barrier
+ * counts the bytes. */
 GOP_DEVICE void tma_load(void *to, const gop_cuda_tensor_map *map, int x, int y, int z,
                          uint64_t *barrier, int blocks)
 {
@@ -50,7 +49,7 @@ GOP_DEVICE void tma_load(void *to, const gop_cuda_tensor_map *map, int x, int y,
 #endif
 }
 
-/* Out of shared memory, as a group of its own. */
+/* Stores a tile from shared memory, as a group of its own. */
 GOP_DEVICE void tma_store(const gop_cuda_tensor_map *map, int x, int y, int z, const void *from)
 {
 #if GOP_CODE_SM90
@@ -62,7 +61,7 @@ GOP_DEVICE void tma_store(const gop_cuda_tensor_map *map, int x, int y, int z, c
 #endif
 }
 
-/* Until all but the last N groups of this thread's have been read from shared memory. */
+/* Waits until TMA has read all but the last N of this thread's groups from shared memory. */
 template <int N> GOP_DEVICE void tma_store_wait_read(void)
 {
 #if GOP_CODE_SM90
@@ -70,7 +69,7 @@ template <int N> GOP_DEVICE void tma_store_wait_read(void)
 #endif
 }
 
-/* Until all threads of the calling warpgroup are here; `number` names it, from 1 on. */
+/* A barrier for the calling warpgroup; `number` names it, from 1 on. */
 GOP_DEVICE void group_wait(int number)
 {
 #if GOP_CODE_SM90
@@ -78,8 +77,8 @@ GOP_DEVICE void group_wait(int number)
 #endif
 }
 
-/* Four 8 x 8 matrices of 2-byte items: each lane gives a row's address and two items of each.
- */
+/* Stores four 8 x 8 matrices of 2-byte items: each lane gives a row's address and two items of
+ * each. */
 GOP_DEVICE void stmatrix(uint8_t *row, const uint32_t (&two)[4])
 {
 #if GOP_CODE_SM90

@@ -3,8 +3,8 @@
  *
  * Four warps (a warpgroup) multiply a 64 x 16 tile of a by a 16 x 128 tile of b, both halves in
  * shared memory, and add to 64 x 128 float32 sums in their registers, 64 of each thread. The
- * instruction runs beside the program: fence, multiply, commit, wait. GPUs of other generations
- * have none, later ones neither.
+ * instruction is asynchronous: fence, multiply, commit, wait. Only compute capability 9.0 has
+ * it, later ones neither.
  */
 #ifndef GOP_CUDA_COMMON_WGMMA_H
 #define GOP_CUDA_COMMON_WGMMA_H
@@ -25,7 +25,7 @@ static inline gop_status gop_has_wgmma(const gop_ctx *ctx, const char *who)
 #define GOP_WGMMA 0
 #endif
 
-/* Registers of a thread of this warpgroup from here on: a multiple of 8. */
+/* Sets the registers of a thread of this warpgroup from here on: a multiple of 8. */
 template <int REGISTERS> GOP_DEVICE void setmaxnreg_inc(void)
 {
 #if GOP_WGMMA
@@ -55,7 +55,7 @@ GOP_DEVICE void wgmma_commit(void)
 #endif
 }
 
-/* Until all groups are in the sums. */
+/* Waits until the products of all groups are in the sums. */
 GOP_DEVICE void wgmma_wait(void)
 {
 #if GOP_WGMMA
@@ -69,8 +69,8 @@ GOP_DEVICE void wgmma_finish(void)
     wgmma_wait();
 }
 
-/* Where a tile lies in shared memory. `lead` and `stride` are bytes between its groups of rows
- * in the two directions, the swizzle is that of rows of 128 bytes (1) or of 64 (2). */
+/* The descriptor of a tile in shared memory. `lead` and `stride` are bytes between its groups
+ * of rows in the two directions; the swizzle is that of rows of 128 bytes (1) or of 64 (2). */
 GOP_DEVICE uint64_t make_smem_desc(uint32_t address, int lead, int stride, int swizzle)
 {
     return (uint64_t)(address >> 4 & 0x3fff) | (uint64_t)(lead >> 4) << 16 |
@@ -94,11 +94,11 @@ GOP_DEVICE uint64_t make_smem_desc(uint32_t address, int lead, int stride, int s
                  : GOP_SUMS8(sum, 0), GOP_SUMS8(sum, 8), GOP_SUMS8(sum, 16),                   \
                    GOP_SUMS8(sum, 24), GOP_SUMS8(sum, 32), GOP_SUMS8(sum, 40),                 \
                    GOP_SUMS8(sum, 48), GOP_SUMS8(sum, 56)                                      \
-                 : "l"(a), "l"(b), "r"(on), "n"(A_TURNED), "n"(B_TURNED))
+                 : "l"(a), "l"(b), "r"(on), "n"(A_TRANSPOSED), "n"(B_TRANSPOSED))
 
-/* sum += a b, or sum = a b where `on` is 0. HALF: float16, else bfloat16. A tile of a
- * lies by rows, or turned by columns; one of b by columns, or turned by rows. */
-template <bool HALF, int A_TURNED = 0, int B_TURNED = 1>
+/* sum += a b, or sum = a b where `on` is 0. HALF: float16, else bfloat16. A tile of a is stored
+ * by rows, or transposed by columns; one of b by columns, or transposed by rows. */
+template <bool HALF, int A_TRANSPOSED = 0, int B_TRANSPOSED = 1>
 GOP_DEVICE void wgmma_add(float (&sum)[64], uint64_t a, uint64_t b, int on)
 {
 #if GOP_WGMMA
@@ -109,29 +109,29 @@ GOP_DEVICE void wgmma_add(float (&sum)[64], uint64_t a, uint64_t b, int on)
 
 /* The same with a tile of a in the warpgroup's registers: of its 16 rows a warp's lane has four
  * pairs of bfloat16, as for mma_sync (mma.h). */
-template <int B_TURNED = 1>
+template <int B_TRANSPOSED = 1>
 GOP_DEVICE void wgmma_add(float (&sum)[64], const uint32_t (&a)[4], uint64_t b, int on)
 {
 #if GOP_WGMMA
-    asm volatile("{\n"
-                 ".reg .pred on;\n"
-                 "setp.ne.b32 on, %69, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
-                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, "
-                 "%31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, "
-                 "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, "
-                 "%61, %62, %63}, {%64, %65, %66, %67}, %68, on, 1, 1, %70;\n"
-                 "}"
-                 : GOP_SUMS8(sum, 0), GOP_SUMS8(sum, 8), GOP_SUMS8(sum, 16), GOP_SUMS8(sum, 24),
-                   GOP_SUMS8(sum, 32), GOP_SUMS8(sum, 40), GOP_SUMS8(sum, 48),
-                   GOP_SUMS8(sum, 56)
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(on), "n"(B_TURNED));
+    asm volatile(
+        "{\n"
+        ".reg .pred on;\n"
+        "setp.ne.b32 on, %69, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, "
+        "%31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, "
+        "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, "
+        "%61, %62, %63}, {%64, %65, %66, %67}, %68, on, 1, 1, %70;\n"
+        "}"
+        : GOP_SUMS8(sum, 0), GOP_SUMS8(sum, 8), GOP_SUMS8(sum, 16), GOP_SUMS8(sum, 24),
+          GOP_SUMS8(sum, 32), GOP_SUMS8(sum, 40), GOP_SUMS8(sum, 48), GOP_SUMS8(sum, 56)
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(on), "n"(B_TRANSPOSED));
 #endif
 }
 
 /* The same for a 16 x 64 tile of b: 32 sums of each thread. */
-template <int B_TURNED = 1>
+template <int B_TRANSPOSED = 1>
 GOP_DEVICE void wgmma_add(float (&sum)[32], const uint32_t (&a)[4], uint64_t b, int on)
 {
 #if GOP_WGMMA
@@ -144,7 +144,8 @@ GOP_DEVICE void wgmma_add(float (&sum)[32], const uint32_t (&a)[4], uint64_t b, 
                  "%31}, {%32, %33, %34, %35}, %36, on, 1, 1, %38;\n"
                  "}"
                  : GOP_SUMS8(sum, 0), GOP_SUMS8(sum, 8), GOP_SUMS8(sum, 16), GOP_SUMS8(sum, 24)
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(on), "n"(B_TURNED));
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(on),
+                   "n"(B_TRANSPOSED));
 #endif
 }
 

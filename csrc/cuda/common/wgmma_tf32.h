@@ -2,8 +2,9 @@
  * wgmma_tf32.h - wgmma for float32 factors cut to 11
  * bits (TF32).
  *
- * As wgmma.h has it, but 64 x 8 by 8 x 256: a thread has 128 of the sums. Of 4-byte items the
- * operand in shared memory lies along its terms; the other one is in registers here.
+ * As wgmma.h, but 64 x 8 by 8 x 256: a thread has 128 of the sums. The instruction takes 4-byte
+ * items in shared memory only if they are contiguous along k; the other operand is in
+ * registers.
  */
 #ifndef GOP_CUDA_COMMON_WGMMA_TF32_H
 #define GOP_CUDA_COMMON_WGMMA_TF32_H
@@ -12,7 +13,7 @@
 
 #if GOP_SM90
 
-/* Until all groups but the last are in the sums. */
+/* Waits until the products of all groups but the last are in the sums. */
 GOP_DEVICE void wgmma_wait_but_one(void)
 {
 #if GOP_WGMMA
@@ -20,7 +21,7 @@ GOP_DEVICE void wgmma_wait_but_one(void)
 #endif
 }
 
-/* Products that run read these until here. */
+/* Keeps these factors in registers until here: running products read them. */
 template <int N> GOP_DEVICE void wgmma_hold(uint32_t (&factors)[N])
 {
 #if GOP_WGMMA

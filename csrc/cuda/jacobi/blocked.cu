@@ -1,7 +1,7 @@
 /*
  * blocked.cu - jacobi of a 2-dimensional stencil: several sweeps for one pass over memory.
  *
- * Between two checks nobody asks for an iterate. A block takes a tile of the grid with a rim,
+ * No iterate between two checks is ever looked at. A block takes a tile of the grid with a rim,
  * makes all sweeps up to the next check on it, at each of which a layer of the rim goes bad,
  * and writes what is left. A warp keeps rows of the tile in registers, 4 neighbours a thread:
  * left and right come by shuffles, above and below from its own registers, but at its first and
@@ -77,7 +77,8 @@ template <typename T, int HOW> GOP_DEVICE T change_by(T sum, T f, T diagonal, T 
     return HOW == BY_INVERSE ? minus(f, sum) * inverse : divide(minus(f, sum), diagonal);
 }
 
-/* Of a neighbour. To multiply by -1, as a Laplacian does, is to change the sign. */
+/* The product with a neighbour. To multiply by -1, as a Laplacian does, is to change the sign.
+ */
 template <typename T, int NEGATES> GOP_DEVICE T product_of(T a, T item)
 {
     return NEGATES ? -item : multiply_add(a, item, negative_zero<T>());

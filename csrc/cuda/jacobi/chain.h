@@ -1,9 +1,9 @@
 /*
  * chain.h - the kernels between two steps of the solver, and the chain of a whole call.
  *
- * Nothing is waited for: steps beyond the end are made and not looked at, and a call is given
- * no more of them than that may cost. A column that has ended is copied to the result before
- * the steps overwrite it.
+ * The host never waits: steps beyond the end are computed and ignored, and a chunk is only so
+ * long that these cost little. A column that has ended is copied to the result before later
+ * steps overwrite it.
  */
 #ifndef GOP_CUDA_JACOBI_CHAIN_H
 #define GOP_CUDA_JACOBI_CHAIN_H
@@ -32,7 +32,7 @@ void gop_jacobi_plan_checked(const gop_ctx *ctx, const gop_task *task, checked_p
 
 /* ---- the kernels between two steps ---- */
 
-/* What lies there now or did lately, while others change it by atomics. */
+/* Loads a value that other threads change by atomics; it may be slightly old. */
 template <typename T> GOP_DEVICE T peek(T *address)
 {
 #ifdef __CUDACC__
@@ -57,7 +57,8 @@ struct jacobi_state {
     unsigned *arrived;         /* where the blocks of a call in one kernel meet, or NULL */
 };
 
-/* x0 as an iterate lies; and unless `ALONE` the squares of the leaves of f. */
+/* Copies x0 to the iterates' layout and, unless `ALONE`, sums the squares of the leaves of f.
+ */
 template <typename T, int ALONE> __global__ void __launch_bounds__(WARP *WARPS)
     jacobi_start_kernel(T *to, columns_of<T> x, columns_of<T> f, double *work)
 {
@@ -83,7 +84,7 @@ template <typename T> __global__ void __launch_bounds__(WARP *WARPS)
     }
 }
 
-/* The norms of f, before the first step. */
+/* Computes the norms of f, before the first step. */
 template <typename T, int ALONE> __global__ void __launch_bounds__(WARP *WARPS)
     jacobi_target_kernel(columns_of<T> f, jacobi_state s)
 {
@@ -102,7 +103,7 @@ template <typename T, int ALONE> __global__ void __launch_bounds__(WARP *WARPS)
     }
 }
 
-/* The check number `check` (from 0), after m steps. */
+/* Makes check number `check` (from 0), after m steps. */
 template <typename T, int ALONE> __global__ void __launch_bounds__(WARP *WARPS)
     jacobi_judge_kernel(columns_of<T> v, jacobi_state s, int64_t check, int64_t m, int is_last)
 {
@@ -131,7 +132,7 @@ template <typename T, int ALONE> __global__ void __launch_bounds__(WARP *WARPS)
     }
 }
 
-/* Columns that ended at this check go to the result. */
+/* Copies columns that ended at this check to the result. */
 template <typename T> __global__ void jacobi_keep_kernel(T *out, int64_t out_row,
                                                          int64_t out_col, columns_of<T> iterate,
                                                          const int64_t *kept)
@@ -150,7 +151,7 @@ template <typename T> __global__ void jacobi_keep_kernel(T *out, int64_t out_row
 
 /* ---- the chain ---- */
 
-/* What lies in the scratch memory, each at a multiple of 256 bytes. */
+/* The parts of the scratch memory, each aligned to 256 bytes. */
 struct chained_room {
     char *iterate[2], *residual, *steps;
     jacobi_state state;
@@ -221,7 +222,7 @@ static gop_status start(gop_ctx *ctx, const gop_task *task, const chained_room &
                       room.state);
 }
 
-/* A step after m steps, and the verdict on the iterate that it begins with. */
+/* Enqueues step m + 1, and the check of the iterate that it begins with. */
 template <typename T, int ALONE>
 static gop_status step_and_check(gop_ctx *ctx, const gop_task *task, gop_jacobi_task *t,
                                  const chained_room &room, void *from, void *to, int64_t check,
@@ -253,7 +254,8 @@ static gop_status step_and_check(gop_ctx *ctx, const gop_task *task, gop_jacobi_
                       (T *)task->out[0].data, g->out_row, g->out_col, x, room.state.kept);
 }
 
-/* All steps of a call and what is between them. `ALONE`: a column's squares are one block's. */
+/* Enqueues all steps of a call and what is between them. `ALONE`: one block sums a column's
+ * squares. */
 template <typename T, int ALONE>
 static inline gop_status jacobi_chain(gop_ctx *ctx, const gop_task *task)
 {
@@ -275,7 +277,7 @@ static inline gop_status jacobi_chain(gop_ctx *ctx, const gop_task *task)
     return GOP_OK;
 }
 
-/* Its steps are those of the row of that name, or the best. */
+/* Plans a chain whose steps are those of the named kernel, or of the best one. */
 static inline gop_status jacobi_chain_plan(const gop_ctx *ctx, const gop_task *task,
                                            const char *name, gop_plan *plan)
 {

@@ -1,8 +1,8 @@
 /*
  * chained.cu - jacobi, its norms by all of the device.
  *
- * A warp per leaf sums the squares of the residual, and a block per column makes the norm of
- * them and judges it: a norm costs what reading the residual costs.
+ * A warp per leaf sums the squares of the residual; a block per column folds them to the norm
+ * and checks it. So a norm costs what reading the residual costs.
  */
 #include "cuda/jacobi/chain.h"
 

@@ -1,10 +1,10 @@
 /*
- * checked.cu - a step of a stencil that sums the squares of its residual on the way: no row of
- * the ladder, but what chains make of a step and its check.
+ * checked.cu - a step of a stencil that also sums the squares of its residual. It is not a
+ * kernel of the ladder: chains fuse a step and its check into it.
  *
- * A residual that is not looked at again need not be written. A block has leaves of tree/v1
- * that lie above each other on the grid, so that they find each other's points in the
- * first-level cache. A warp has LANES points of a leaf, and one of them sums the squares.
+ * A residual that is not read again need not be written. A block has leaves of tree/v1 that are
+ * above each other on the grid, so that they find each other's points in L1. A warp has LANES
+ * points of a leaf; one warp sums the squares.
  */
 #include "cuda/jacobi/chain.h"
 #include "cuda/jacobi/own.h"

@@ -1,10 +1,10 @@
 /*
- * kinds.h - rows of a CSR matrix that are alike: the same distances to their columns, and the
- * same values too where there are few of those.
+ * kinds.h - kinds of rows of a CSR matrix: rows with the same distances to their columns and,
+ * if there are few kinds, the same values.
  *
- * The matrix of a grid has a kind of row for its inside and one for each of its ends. A row is
- * then a byte, and the kinds lie in shared memory. They are found on the device: each row looks
- * for one like it in a table of rows, and takes a free place where there is none.
+ * The matrix of a grid has a kind of row for its interior and one for each boundary. A row is
+ * then a byte, and the kinds are in shared memory. The device finds them: each row looks for an
+ * equal one in a hash table, or takes a free slot.
  */
 #ifndef GOP_CUDA_JACOBI_KINDS_H
 #define GOP_CUDA_JACOBI_KINDS_H
@@ -100,7 +100,7 @@ GOP_DEVICE int kind_of(const csr_arrays<T, I> &a, int64_t i, int32_t *like, int 
     return KINDS;
 }
 
-/* By values too first; by columns alone (ONLY_COLUMNS) where that made too many kinds. */
+/* First compares values too; if that makes too many kinds, only columns (ONLY_COLUMNS). */
 template <typename T, typename I, int ONLY_COLUMNS>
 __global__ void jacobi_kinds_kernel(csr_arrays<T, I> a, row_kinds kinds)
 {
@@ -109,7 +109,7 @@ __global__ void jacobi_kinds_kernel(csr_arrays<T, I> a, row_kinds kinds)
     unsigned *const many = kinds.many + ONLY_COLUMNS;
     const int64_t step = gridDim.x * (int64_t)blockDim.x;
     const int64_t first = blockIdx.x * (int64_t)blockDim.x, middle = first + blockDim.x / 2;
-    /* One thread ahead, so that not all find no row like theirs and ask for the same place. */
+    /* One thread goes first, so that not all miss and compete for the same slot. */
     if (threadIdx.x == 0 && middle < a.n) kind_of(a, middle, like, !ONLY_COLUMNS);
     __syncthreads();
     for (int64_t i = first + threadIdx.x; i < a.n && !peek(many); i += step) {

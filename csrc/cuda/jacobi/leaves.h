@@ -100,7 +100,8 @@ GOP_DEVICE T product_of(const T (&v)[WIDTH], const T (&x)[WIDTH], int length)
 /* What a pass over the leaves does beside the residual. */
 enum { STEPS = 1, SQUARES = 2, LARGEST = 4 };
 
-/* Of a leaf's residuals the sum of the squares, or the largest part, if that is asked for. */
+/* The sum of the squares of a leaf's residuals, or the largest part of any, if `what` asks for
+ * it. */
 template <typename T> GOP_DEVICE void sum_leaf(const T (&residual)[LEAF], int rows, int what,
                                                double scale, double *to, double (&part)[LANES])
 {

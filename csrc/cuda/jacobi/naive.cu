@@ -1,7 +1,7 @@
 /*
  * naive.cu - jacobi by steps of a warp per row, the norm of a column by one block.
  *
- * While that block reads the residual the rest of the device waits.
+ * While that block reads the residual, the rest of the device is idle.
  */
 #include "cuda/jacobi/chain.h"
 

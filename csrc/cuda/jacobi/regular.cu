@@ -1,11 +1,11 @@
 /*
  * regular.cu - jacobi of a CSR matrix whose rows are short, all of a call in one kernel.
  *
- * What the kinds do not say of the matrix is copied once, terms of one position side by side,
- * so that neighbouring threads read neighbours and no row's start is asked for. A block keeps
- * leaves of 2048 rows for good; where one is all it has, its terms stay in registers, which
- * needs no copy, or in shared memory. All blocks wait for each other once a step, and one of
- * them judges: so the kernel ends where the solver does.
+ * What the kinds do not tell of the matrix is copied once, transposed, so that loads coalesce
+ * and no row pointers are read. A block owns leaves of 2048 rows throughout; if it has only
+ * one, its terms stay in registers, without a copy, or in shared memory. All blocks meet at a
+ * grid barrier once a step, and one of them checks the norms: so the kernel ends when the
+ * solver does.
  */
 #include "core/ops/unchecked.h"
 #include "cuda/jacobi/leaves.h"
@@ -253,12 +253,13 @@ static gop_status regular_copy(gop_ctx *ctx, const gop_task *task, const regular
                       (row_kind<T> *)r.table);
 }
 
-/* Of f and the kinds of `held` leaves. */
+/* Bytes of shared memory for f and the kinds of `held` leaves. */
 template <typename T> static int64_t held_bytes(int64_t held)
 {
     return LEAF * held * (int64_t)(sizeof(T) + 1);
 }
-/* Of a leaf that stays, with f, or of its items of x. */
+/* Bytes of shared memory for a leaf that stays, with f; or for its items of x, if registers
+ * hold the rest. */
 template <typename T, int WIDTH> static int64_t kept_bytes(void)
 {
     if (regular_block<T, WIDTH, 1>::IN_REGISTERS)

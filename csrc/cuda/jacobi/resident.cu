@@ -2,8 +2,8 @@
  * resident.cu - jacobi of a small dense A, which stays in registers: all of a call in one
  * kernel.
  *
- * A warp has one or two rows for good, a leaf of tree/v1 each, and a step reads nothing but x.
- * All blocks wait for each other once a step; one of them makes no steps and judges.
+ * A warp keeps one or two rows throughout, a leaf of tree/v1 each, and a step reads only x. All
+ * blocks meet at a grid barrier once a step; one of them makes no steps and checks the norms.
  */
 #include "cuda/jacobi/together.h"
 #include "cuda/jacobi_step/system.h"

@@ -2,9 +2,9 @@
  * together.h - a call of the solver in one kernel, whose blocks wait for each other once a
  * step.
  *
- * One block makes no steps: it judges. While step m is made it folds what step m - 1 left, and
- * its verdict is read while step m + 1 is made, so that no step waits for a norm. By then there
- * are three iterates that may be the result or what comes after it, and a fourth is written.
+ * One block makes no steps but checks norms. During step m it folds the sums of step m - 1, and
+ * its verdict is read during step m + 1, so that no step waits for a norm. Three iterates may
+ * then still be needed while a fourth is written.
  */
 #ifndef GOP_CUDA_JACOBI_TOGETHER_H
 #define GOP_CUDA_JACOBI_TOGETHER_H

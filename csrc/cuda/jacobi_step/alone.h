@@ -1,5 +1,5 @@
 /*
- * alone.h - a row of a few terms by one thread, all of its loads under way at once.
+ * alone.h - a row of a few terms by one thread, all of its loads in flight at once.
  */
 #ifndef GOP_CUDA_JACOBI_STEP_ALONE_H
 #define GOP_CUDA_JACOBI_STEP_ALONE_H
@@ -9,8 +9,8 @@
 enum { ALONE = 8, FEW = 5 }; /* terms at most */
 
 /* A row of at most MOST terms. IS_PLAIN: there is one column, whose items are neighbours, and
- * `item` is the row's. Loads past the row's end are of its last term, and not used: a condition
- * for each would make some wait for others. Gives 1 where it is no row that a step takes. */
+ * `item` is the row's. Loads past the row's end load its last term, which is not used: a
+ * condition for each load would serialise them. Returns 1 if the row is invalid. */
 template <int MOST, int IS_PLAIN, typename T, typename I>
 GOP_DEVICE int row_alone(const jacobi_system<T> &s, int64_t i, csr_row row, jacobi_item<T> item)
 {

@@ -1,19 +1,20 @@
 /*
  * balanced.cu - jacobi_step of a CSR matrix, whatever the lengths of its rows.
  *
- * A warp has 32 rows. Where they are short each thread keeps a row's terms in registers; rows
- * of some tens of terms come to their threads through shared memory (staged.h). Longer ones
- * pass through shared memory in groups, read as they stand in memory and folded by eight
- * threads a row; rows past 128 terms are the whole warp's. Long rows are put on a list, and a
- * second kernel spreads their leaves over all warps of the device. A matrix that was
- * not checked before is checked on the way (core/ops/unchecked.h).
+ * A warp has 32 rows. If they are short, each thread keeps a row's terms in registers; rows of
+ * some tens of terms come to their threads through shared memory (staged.h). Longer ones go
+ * through shared memory in groups, with coalesced loads, and eight threads fold a row; the
+ * whole warp takes a row of more than 128 terms. Very long rows are put on a list, and a second
+ * kernel spreads their leaves over the device. A matrix that was not validated is checked
+ * meanwhile (core/ops/unchecked.h).
  */
 #include "core/ops/unchecked.h"
 #include "cuda/jacobi_step/alone.h"
 #include "cuda/jacobi_step/listed.h"
 #include "cuda/jacobi_step/staged.h"
 
-/* PAIR: warps whose rows may differ much in length: a block is there until the last is done. */
+/* PAIR: warps a block if rows may differ much in length: a block stays until its last warp is
+ * done. */
 enum { WARPS = 8, PAIR = 2, LONG_ROW = 1024, TOGETHER = 8, AT_A_TIME = WARP / TOGETHER };
 static_assert((int)LONG_ROW <= (int)LEAF, "a row of a warp is a leaf");
 
@@ -163,7 +164,8 @@ __global__ void __launch_bounds__(WARP *PAIR, sizeof(T) == 4 ? 12 : 8)
     const int64_t i0 = s.first + (blockIdx.x * (int64_t)PAIR + threadIdx.y) * WARP;
     const int64_t i = i0 + threadIdx.x;
     csr_row row = {0, 0};
-    /* Read once: what was checked is what is used, whatever is written meanwhile. */
+    /* Read once, so that what was checked is what is used, even if another kernel writes
+     * meanwhile. */
     if (i < s.last) row = {((const I *)s.indptr)[i], ((const I *)s.indptr)[i + 1]};
     int bad = i < s.last && is_bad_row(s, i, row);
     if (row.begin < 0 || row.end > s.stored || row.end < row.begin) row.begin = row.end = 0;

@@ -1,10 +1,9 @@
 /*
  * block.cu - jacobi_step of a dense A, a row by up to four warps, each with leaves of its own.
  *
- * A thread's loads are 128 bits wide, and all of a batch are under way before the first is
- * used: enough bytes in flight to fill the memory's latency. The warps of a row read it side by
- * side, so that a block is soon done and none runs on alone at the end. COLS right-hand sides
- * share what is loaded of A.
+ * A thread's loads are 128 bits wide, and all of a batch are issued before the first is used:
+ * enough bytes in flight to hide latency. The warps of a row read it side by side, so that
+ * blocks are short and the last wave is, too. COLS right-hand sides share the loads of A.
  */
 #include "core/ops/jacobi.h"
 #include "cuda/jacobi_step/tree.h"

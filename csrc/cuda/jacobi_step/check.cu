@@ -1,11 +1,9 @@
 /*
- * check.cu - whether a matrix in the device's memory is one that jacobi_step takes: no row of
- * the ladder, but what comes before each.
+ * check.cu - validates a matrix in device memory, before any kernel of jacobi_step.
  *
- * A thread looks at the terms of a row where all of a warp's rows are short. Else the warp
- * looks at its rows' terms as they stand in memory, and a block at a long row, in a second
- * launch. What is found is written to memory of the host, by few blocks. The words for what is
- * wrong are found by the host, in copies.
+ * If all rows of a warp are short, a thread checks a row. Else the warp checks its rows' terms
+ * in memory order, and a second launch checks long rows, a block each. Few blocks write
+ * findings to host memory. The host then finds the exact error in a copy.
  */
 #include <string.h>
 
@@ -70,7 +68,7 @@ GOP_DEVICE int look_alone(const csr_arrays<T, I> &a, int64_t i, int64_t begin, i
     return bad || is_zero(sum);
 }
 
-/* Of each row of a warp: its terms, from the warp's first on, and what is on the diagonal. */
+/* For each row of a warp: where its terms begin and end, and what is on the diagonal. */
 struct warp_rows {
     int64_t from[WARP], to[WARP];
     int hits[WARP];
@@ -146,7 +144,7 @@ struct row_ends {
     int64_t begin, end;
 };
 
-/* Of a thread's row of group g. Past the last row there are rows without terms. */
+/* The ends of the thread's row of group g. Rows past the last one have no terms. */
 template <typename T, typename I>
 GOP_DEVICE row_ends row_ends_of(const csr_arrays<T, I> &a, int64_t g)
 {
@@ -154,8 +152,8 @@ GOP_DEVICE row_ends row_ends_of(const csr_arrays<T, I> &a, int64_t g)
     return {a.indptr[i < a.n ? i : a.n], a.indptr[i + 1 < a.n ? i + 1 : a.n]};
 }
 
-/* Rows from the last to the first: the step, which begins with the first, meets them in the
- * cache. */
+/* Goes from the last row to the first: the step begins with the first rows and finds them in
+ * the cache. */
 template <typename T, typename I> __global__ void __launch_bounds__(WARP *WARPS, AT_ONCE)
     csr_check_kernel(csr_arrays<T, I> a, findings *found)
 {
@@ -243,7 +241,7 @@ template <typename T> __global__ void __launch_bounds__(WARP *WARPS)
 
 /* ---- on the host ---- */
 
-/* No more than run at once: each of them writes over the bus. */
+/* At most one wave of blocks: each of them writes over the bus. */
 static unsigned blocks_of(const gop_ctx *ctx, int64_t items, int64_t per_block)
 {
     const int64_t blocks = blocks_for(items, per_block);

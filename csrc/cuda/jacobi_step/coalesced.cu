@@ -1,8 +1,8 @@
 /*
  * coalesced.cu - jacobi_step of a CSR matrix, its rows short: products through shared memory.
  *
- * A row of 5 terms keeps 5 threads of a warp busy, and a thread per row reads 5 terms apart
- * from its neighbour. So all threads of a block first multiply the terms of all its rows as
+ * With a warp per row, a row of 5 terms keeps 5 threads busy; with a thread per row, neighbours
+ * read 5 terms apart. So all threads of a block first multiply the terms of all its rows as
  * they stand in memory, whatever row they belong to; then each thread folds a row of its own
  * out of shared memory. A row of up to 128 terms has one term a lane, so its tree needs nothing
  * but the products. A block with a longer row, or with more terms than fit, takes a warp per

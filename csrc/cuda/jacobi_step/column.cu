@@ -1,10 +1,9 @@
 /*
  * column.cu - jacobi_step of a dense A whose columns, not rows, are contiguous.
  *
- * Neighbours in memory are neighbouring rows, so a block works on some rows at
- * a time, as many as 128 bytes of a column hold, and its threads share their
- * lanes: one of a few rows each. A leaf's lanes fold inside a thread, inside a
- * warp, and in shared memory at last, in the tree's own order: halves first.
+ * Neighbours in memory are neighbouring rows, so a block takes the rows of 128 bytes of a
+ * column at a time, and its threads share the lanes of these rows. A leaf's lanes fold inside a
+ * thread, inside a warp, and in shared memory at last, in the tree's own order: halves first.
  */
 #include "cuda/jacobi_step/tree.h"
 
@@ -106,7 +105,7 @@ __global__ void __launch_bounds__(THREADS, 1) jacobi_step_column_kernel(jacobi_s
     const int thread = threadIdx.x, warp = thread / WARP, down = thread % WARP / ACROSS;
     const int across = thread % ACROSS * WIDE, group = warp + WARPS * down;
     const int64_t i0 = s.first + blockIdx.x * (int64_t)shape::ROWS;
-    /* Threads past the last row help along. */
+    /* Threads past the last row compute the last ones again. */
     const int64_t i = i0 + across < s.last ? i0 + across : s.last - WIDE;
     const int64_t row = i0 + thread % shape::ROWS; /* that this thread folds and writes */
     const int column = thread / shape::ROWS;

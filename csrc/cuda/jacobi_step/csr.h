@@ -1,10 +1,10 @@
 /*
- * csr.h - terms of a CSR matrix as the balanced kernel reads them: many loads under way, and
- * the diagonal found on the way.
+ * csr.h - how the balanced kernel reads terms of a CSR matrix: many loads in flight, and the
+ * diagonal found on the way.
  *
- * An x is asked for by a column that is itself a load, so a thread that reads term after term
- * waits twice for each. Here it asks for the columns and elements of several terms, then for
- * all of their x.
+ * The address of an x comes from a load of its column, so a thread that reads term after term
+ * waits twice for each. Here it loads the columns and elements of several terms, then all of
+ * their x.
  */
 #ifndef GOP_CUDA_JACOBI_STEP_CSR_H
 #define GOP_CUDA_JACOBI_STEP_CSR_H
@@ -68,15 +68,14 @@ template <typename T> struct csr_hits {
     T last;
 };
 
-/* Of a leaf's terms on the diagonal: how many, and what they add up to. */
+/* The terms of a leaf that are on the diagonal: how many, and their sum. */
 template <typename T> struct on_diagonal {
     int64_t count;
     T value;
 };
 
 /* How far into a line of memory the first term is. A warp reads from the line's start on, so
- * that each of its loads asks for one line and not for the ends of two: looking up lines is
- * what the L2 cache has no time for. */
+ * that each load touches one line, not two: L2 lookups are the bottleneck. */
 template <typename T, typename I> GOP_DEVICE int place_in_line(const csr_terms<T, I> &terms)
 {
     return (int)((uintptr_t)terms.column / sizeof(I) % WARP);

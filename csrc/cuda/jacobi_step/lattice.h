@@ -8,7 +8,8 @@
 
 enum { FOLDED_TERMS = 8 };
 
-/* Of a stencil of AXES axes: down the axes, first to last, the point itself, and up again. */
+/* The terms of a stencil of AXES axes: the neighbours before the point, first axis to last, the
+ * point itself, and those behind it, last to first. */
 template <int AXES> struct stencil_terms {
     enum { COUNT = 2 * AXES + 1 };
     int64_t distance[COUNT]; /* items of x */

@@ -1,6 +1,6 @@
 /*
- * listed.h - long rows of a CSR matrix: put on a list, a leaf each, by the kernel that meets
- * them; a second kernel spreads the leaves over all warps of the device.
+ * listed.h - long rows of a CSR matrix: the kernel that meets one puts its leaves on a list,
+ * and a second kernel spreads the leaves over all warps of the device.
  */
 #ifndef GOP_CUDA_JACOBI_STEP_LISTED_H
 #define GOP_CUDA_JACOBI_STEP_LISTED_H
@@ -31,8 +31,8 @@ GOP_DEVICE int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Puts a row's leaves on the list, by a warp. Gives 1 where they find no room, as rows may that
- * nobody has looked at: others have terms of theirs. */
+/* A warp puts a row's leaves on the list. Returns 1 if there is no room, as can be where rows
+ * of an unvalidated matrix share terms. */
 template <typename T>
 GOP_DEVICE int put_on_list(const long_rows<T> &list, int64_t i, int64_t terms)
 {
@@ -90,8 +90,8 @@ GOP_DEVICE T listed_diagonal(const jacobi_system<T> &s, const on_diagonal<T> *of
     return sum;
 }
 
-/* What is left of a row once its leaves are known, by the warp that had the last of them. Gives
- * 1 where its diagonal is zero and the step divides by it. */
+/* Finishes a row: done by the warp that had the last of its leaves. Returns 1 if the diagonal
+ * is zero and the step divides by it. */
 template <typename T, typename I>
 GOP_DEVICE int finish_row(const jacobi_system<T> &s, const long_rows<T> &list, int64_t i,
                           int64_t begin, int64_t end, int64_t first)

@@ -1,11 +1,10 @@
 /*
  * staged.h - rows of some tens of terms, one a thread, out of shared memory.
  *
- * A warp copies the columns of its 32 rows as they stand in memory, whole sectors at a time,
- * and each thread asks for the x of a row of its own: where neighbouring rows look alike, as
- * those of a grid do, what 32 threads ask for together are neighbours as well. The elements
- * follow through the same room, so that most of the memory is left to the cache, and a thread
- * adds up its row without another one.
+ * A warp copies the columns of its 32 rows in memory order, whole sectors at a time; then each
+ * thread loads the x of its own row. If neighbouring rows look alike, as those of a grid do,
+ * these loads coalesce too. The elements follow through the same shared memory, which leaves
+ * more for L1, and each thread adds up its row.
  */
 #ifndef GOP_CUDA_JACOBI_STEP_STAGED_H
 #define GOP_CUDA_JACOBI_STEP_STAGED_H

@@ -1,5 +1,5 @@
 /*
- * tiled.cu - jacobi_step whose rows pass through shared memory.
+ * tiled.cu - jacobi_step with rows loaded through shared memory.
  *
  * A block loads a 32 by 32 tile of A along its rows, so that a warp reads whole sectors, and
  * reads it back down its columns, a thread per row again. The 33rd column shifts each row by a

@@ -1,9 +1,9 @@
 /*
  * asynchronous_sm80.cu - matmul whose tiles copy themselves to shared memory.
  *
- * A copy needs no register on its way and nobody waits for it: two tiles travel while one is
- * multiplied. The threads of a warp share a patch of 4 x 8 of their own patches, so that a warp
- * asks shared memory for few different words.
+ * An asynchronous copy needs no register, and no thread waits for it: two tiles travel while
+ * one is multiplied. The threads of a warp share a patch of 4 x 8 of their own patches, so that
+ * a warp asks shared memory for few different words.
  */
 #include "cuda/matmul/tiles.h"
 #include "cuda/common/cp_async.h"
@@ -47,7 +47,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS)
         }
     };
 
-    /* 128 bits of a line of shared memory are a lane's, then those of the other lanes follow */
+    /* a lane has 128 bits of a line of shared memory, then come those of the other lanes */
     const int y = warp / WARPS_N * (LANE_ROWS * TM / N) + lane / LANE_COLUMNS;
     const int x = warp % WARPS_N * (LANE_COLUMNS * TN / N) + lane % LANE_COLUMNS;
     const int64_t steps = (g.k + DEPTH - 1) / DEPTH;
@@ -58,7 +58,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS)
     }
     for (int64_t step = 0; step < steps; step++) {
         copies.template wait<STAGES - 2>();
-        __syncthreads(); /* all of this tile is there, and nobody reads the one before */
+        __syncthreads(); /* this tile is whole, and the one before is no longer read */
         if (step + STAGES - 1 < steps) fetch(step + STAGES - 1);
         copies.commit();
 #pragma unroll

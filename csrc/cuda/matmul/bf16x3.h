@@ -9,7 +9,7 @@
 #include "cuda/matmul/straight.h"
 #include "cuda/common/tile_scheduler.h"
 
-/* Of a block: 128 threads that fetch and split b, 256 that multiply. */
+/* A block has 128 producers, which fetch b and split it, and 256 consumers, which multiply. */
 enum { BF16X3_THREADS = 384, BF16X3_PRODUCERS = 128, BF16X3_CONSUMERS = 256 };
 enum { BF16X3_TERMS = 32 }; /* of a stage */
 
@@ -18,7 +18,7 @@ template <int N, int W> struct bf16x3_shape {
     enum { LINES = 128 * W, SUMS = N / 2, CHUNKS = W * SUMS / 4, PIECE = N * 64 };
     enum { A_BYTES = LINES * 128, RAW = A_BYTES + N * 128, BYTES = RAW + 3 * PIECE };
     enum { STAGES = N == 64 ? 6 : W == 1 ? 4 : 3, SHARED = STAGES * (BYTES + 24) + 64 + 1024 };
-    /* Stages that are fetched before one is split, which is when those before it, but one, have
+    /* Stages that are fetched ahead. A stage is split once all stages before it, but one, have
      * been multiplied. */
     enum { AHEAD = N == 64 ? 3 : STAGES - 2 };
     enum { FEED = W == 2 ? 40 : 56, MULTIPLY = W == 2 ? 232 : 224 }; /* registers */
@@ -85,8 +85,8 @@ template <bool ALONG> GOP_DEVICE void bf16x3_split_a(uint32_t (&piece)[2][3][4],
 /* ---- b's numbers: terms of 32 columns, or columns of 32 terms ---- */
 
 /* Writes the pieces of a stage, as wgmma wants them: terms of 64 columns, or
- * columns of 32 terms. What pieces do not hold becomes NaN. A thread splits eight neighbours at
- * a time; those that read or write at once meet all banks. */
+ * columns of 32 terms. A number that pieces cannot hold becomes NaN. A thread splits eight
+ * neighbours at a time; those that read or write at once meet all banks. */
 template <int N, bool ALONG> GOP_DEVICE void bf16x3_split_b(const uint8_t *b, uint8_t *pieces)
 {
     const int t = threadIdx.x;

@@ -7,10 +7,10 @@
  * sums rounded in float32 registers, are as accurate as a loop of fma and more than twice as
  * fast as any.
  *
- * pack.h splits, engine.h multiplies. What pieces do not hold, infinities, NaNs and numbers
- * near the ends of float32's range, the pack sees; then blocktiled's kernel, queued behind,
- * computes, and else does nothing. A complex product is a real one with twice the columns and
- * twice the terms.
+ * pack.h splits, engine.h multiplies. The pack notices what pieces cannot hold: infinities,
+ * NaNs and numbers near the ends of float32's range. Then blocktiled's kernel, which is always
+ * enqueued behind, computes the product; else it returns at once. A complex product is a real
+ * one with twice the columns and twice the terms.
  */
 #include "cuda/matmul/steps.h"
 #include "cuda/common/wgmma.h"
@@ -24,7 +24,7 @@ static gop_status matmul_bf16x3_packed(gop_ctx *ctx, const gop_task *task, int64
     return pieces_step<T, PIECES>(ctx, plan, split_step_of<T>(task, plan, step));
 }
 
-/* How many pieces, for the precision asked for. */
+/* The launch for a dtype and a number of pieces. */
 static gop_launch launch_of(gop_dtype dtype, int pieces)
 {
     if (dtype == GOP_COMPLEX64)

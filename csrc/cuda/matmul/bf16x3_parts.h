@@ -1,6 +1,6 @@
 /*
- * bf16x3_parts.h - float32 on tensor cores: its pieces of 16 bits, their images, and the cut of
- * a product into tiles.
+ * bf16x3_parts.h - float32 on tensor cores: the 16-bit pieces of a number, packed operands
+ * (images), and how a product is cut into tiles.
  */
 #ifndef GOP_CUDA_MATMUL_BF16X3_PARTS_H
 #define GOP_CUDA_MATMUL_BF16X3_PARTS_H
@@ -66,7 +66,7 @@ GOP_DEVICE void put_pieces(const float (&x)[8], uint8_t *to, int64_t piece_bytes
     }
 }
 
-/* Of the products of pieces those that count, smallest first: a digit names a piece. */
+/* The products of pieces that count, smallest first; a digit names a piece. */
 GOP_DEVICE constexpr int products_of(int pieces)
 {
     return pieces == 3 ? 6 : pieces == 2 ? 3 : 1;
@@ -124,8 +124,8 @@ GOP_DEVICE void add_part(float4 &sum, const float4 &part)
     sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
 }
 
-/* All parts of them, `apart` from each other, in order: all are on their way before the first
- * is needed. */
+/* All parts of them, `apart` from each other, in order: all loads are in flight before the
+ * first is needed. */
 GOP_DEVICE float4 sum_of_parts(const float4 *from, int64_t apart, int slices)
 {
     float4 part[MOST_SLICES];
@@ -148,7 +148,8 @@ GOP_DEVICE float4 sum_of_parts(const float4 *from, int64_t apart, int slices)
  *
  * A block is 32 terms of l. The image of a: for each tile of rows each block, of this each
  * piece, [rows][32 terms], rows of 64 bytes. That of b: for each 128 columns each block, of
- * this each piece, [2][32 terms][64 columns], rows of 128 bytes. Beyond the edges are zeros. */
+ * this each piece, [2][32 terms][64 columns], rows of 128 bytes. Images are padded with zeros.
+ */
 enum {
     IMAGE_TERMS = 32,    /* of a block */
     IMAGE_COLUMNS = 128, /* of a tile of b */
@@ -159,14 +160,14 @@ enum {
     IMAGE_ALIGNED = 1024, /* bytes */
 };
 
-/* What becomes of a line whose numbers are scaled by a power of two. */
+/* A line's numbers are scaled by a power of two. */
 struct line_scale {
     float undo;  /* what undoes it */
-    float doubt; /* a sum this large loses no more than u to the numbers of the line that are
-                    too small for their last bits to be held */
+    float doubt; /* a sum this large loses at most u by the numbers of the line that are too
+                    small to be held whole */
 };
 
-/* Of one step of halves. */
+/* The state of the guard during one step of halves. */
 struct guard_state {
     unsigned tiny;     /* numbers that are not held whole */
     unsigned doubtful; /* places on the list */
@@ -183,7 +184,7 @@ struct image_side {
     int padded;        /* lines in it */
     int tile;          /* of them in a tile: 128 or 256 */
     int shared;        /* 1: all products have the same operand, which is packed once */
-    int turned;        /* 1: contiguous in the direction in which its image is not */
+    int transposed;    /* 1: contiguous in the direction in which its image is not */
     unsigned *largest; /* of each line its largest |item|, as bits; NULL: no scaling */
     line_scale *scale;
     int runs;    /* 1: neighbours in the image are neighbours in memory */
@@ -265,11 +266,11 @@ GOP_DEVICE float unscaled(float x, float one, float other)
     return x * gop_bits_to_float(half) * gop_bits_to_float(both - half);
 }
 
-/* ---- which tiles a block gets: the cut of a product that is done soonest ---- */
+/* ---- which tiles a block gets: the fastest cut of a product ---- */
 
-/* A device does as many tiles at once as it has SMs, a wave. Large tiles load
- * less, small ones leave less of the last wave idle; the tiles of a last, partial wave can be
- * cut along l besides. Times are counted in blocks of terms of a large tile. */
+/* The SMs compute one tile each at a time: a wave. Large tiles load less; small ones leave
+ * fewer SMs idle in the last wave, whose tiles can also be cut along l. The unit of time is a
+ * block of terms of a large tile. */
 struct engine_cut {
     int waves;            /* tiles of 128 rows that a block computes */
     int cluster;          /* blocks side by side that share them */
@@ -294,13 +295,13 @@ static inline double cut_time(int64_t wave, int64_t tiles, int blocks, double ea
     const int64_t rest = tiles % wave;
     double time = (double)(tiles / wave) * (blocks * each + around);
     if (rest == 0) return time;
-    const int64_t turns = (rest * slices + wave - 1) / wave;
-    time += (double)turns * ((blocks + slices - 1) / slices * each + around);
+    const int64_t waves = (rest * slices + wave - 1) / wave;
+    time += (double)waves * ((blocks + slices - 1) / slices * each + around);
     if (slices > 1) time += fold + (double)(rest * slices) * part * fold_part;
     return time;
 }
 
-/* The same for the same device and shape, so the bits are, too. `unit`: blocks that are added
+/* Depends only on the device and the shape, and so do the bits. `unit`: blocks that are added
  * at once. Tiles that are mirrored are square. */
 static inline engine_cut cut_of(const gop_ctx *ctx, int64_t products, int64_t rows,
                                 int64_t columns, int blocks, int unit, int mirrored,

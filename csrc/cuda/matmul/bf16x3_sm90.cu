@@ -1,16 +1,16 @@
 /*
  * bf16x3_sm90.cu - matmul of float32 by wgmma in one launch: nothing is packed.
  *
- * bf16x3_packed writes packed copies of the operands to memory and reads them again. Products
- * of some hundred to some thousand rows hardly earn that back. Here TMA brings both operands as
- * they lie into a ring of stages in shared memory. Producer warps split b's numbers into three
+ * bf16x3_packed writes packed copies of the operands to memory and reads them again. With a few
+ * hundred to a few thousand rows that is hardly worth it. Here TMA brings both operands as they
+ * lie into a ring of stages in shared memory. Producer warps split b's numbers into three
  * bfloat16 there. Consumer warps split a's in registers, from which wgmma takes them. Where
  * tiles are few, the blocks of a cluster share an output's sum, and read each other's part from
  * shared memory. Where the last wave of tiles would leave SMs idle, its sums are split along k,
  * and a second kernel adds the partial sums.
  *
- * What three bfloat16 do not hold makes a sum NaN, or is seen by the lane that splits it; then
- * the block computes its outputs anew, term by term.
+ * A number that three bfloat16 cannot hold makes a sum NaN, or the lane that splits it notices.
+ * Then the block computes its outputs again, term by term.
  */
 #include "cuda/common/pipeline.h"
 #include "cuda/common/cluster.h"
@@ -82,7 +82,7 @@ GOP_DEVICE void bf16x3_epilogue(const bf16x3_work &w, const tile_item &at,
                 add_part(all, map_shared_rank(meet, r)[v * BF16X3_CONSUMERS]);
             put(v, all);
         }
-    cluster_sync(); /* nobody leaves whose memory another still reads */
+    cluster_sync(); /* another block may still read from this one */
 }
 
 /* Whether three bfloat16 could not hold a tile's numbers; asked by all consumers. */
@@ -243,17 +243,17 @@ static gop_status matmul_bf16x3(gop_ctx *ctx, const gop_task *task, int64_t)
     w.job = plan.job;
     w.job.parts = (float4 *)task->scratch;
     w.job.odd = (unsigned *)((uint8_t *)task->scratch + plan.odd);
-    GOP_TRY(straight_map(&w.a, plan.a, w.p.a, plan.a.turned ? 32 : 128 * plan.waves));
-    GOP_TRY(straight_map(&w.b, plan.b, w.p.b, plan.b.turned ? 32 : plan.columns));
-    return kernels[plan.columns / 128 + plan.waves - 1][plan.cluster - 1][!plan.a.turned]
-                  [!plan.b.turned](ctx, w);
+    GOP_TRY(straight_map(&w.a, plan.a, w.p.a, plan.a.transposed ? 32 : 128 * plan.waves));
+    GOP_TRY(straight_map(&w.b, plan.b, w.p.b, plan.b.transposed ? 32 : plan.columns));
+    return kernels[plan.columns / 128 + plan.waves - 1][plan.cluster - 1][!plan.a.transposed]
+                  [!plan.b.transposed](ctx, w);
 }
 
 #else
 static const gop_launch matmul_bf16x3 = nullptr;
 #endif
 
-/* What it takes, in clocks as measured on an H200. */
+/* The time of a plan, in clocks, as measured on an H200. */
 static double bf16x3_time(const gop_ctx *ctx, const bf16x3_plan &plan)
 {
     enum { STAGE = 780, COLUMN = 12, TWO_WAVES = 3740, AROUND = 5000, MEETING = 1500 };
@@ -263,16 +263,17 @@ static double bf16x3_time(const gop_ctx *ctx, const bf16x3_plan &plan)
     const int64_t processors = ctx->info.processors > 1 ? ctx->info.processors : 2;
     const int64_t each = plan.waves == 2 ? TWO_WAVES : STAGE + plan.columns * COLUMN;
     const int64_t parts = job.items - job.whole;
-    const int64_t turns =
+    const int64_t computing =
         blocks_for((int64_t)job.whole * plan.cluster, processors) *
             (blocks_for(job.stages, plan.cluster) * each + AROUND) +
         blocks_for(parts, processors) * (blocks_for(job.stages, job.slices) * each + AROUND);
     const int64_t adding = parts * plan.columns * (plan.waves == 2 ? PART_OF_TWO : PART) / 128;
-    return (double)(turns + adding + (parts ? ADDING : 0) + (plan.cluster > 1 ? MEETING : 0));
+    return (double)(computing + adding + (parts ? ADDING : 0) +
+                    (plan.cluster > 1 ? MEETING : 0));
 }
 
-/* The tile and the cut that are done soonest: blocks of a cluster share the sums where one turn
- * has them all, or those of the last turn are cut. */
+/* Chooses the fastest tile and cut: if one wave has all tiles, the blocks of a cluster share
+ * their sums; else the sums of the last wave are cut. */
 static void bf16x3_cut(const gop_ctx *ctx, const gop_gemm &g, bf16x3_plan *best)
 {
     static const int tiles[][2] = {{64, 1}, {128, 1}, {128, 2}};

@@ -2,11 +2,11 @@
  * bf16x3_small_sm80.cu - matmul of float32 by tensor cores in one launch: small products, and
  * batches.
  *
- * bf16x3_packed (bf16x3_packed_sm90.cu) spends launches and memory on packing, which small
- * products do not earn back. Here tiles come as float32 by asynchronous copies, as they lie in
- * memory, and a thread splits its fragments into three bfloat16 in registers. Where tiles are
- * few, several warps share an output's sum. What three bfloat16 do not hold, a block sees in
- * its own tiles and results; then it computes its outputs anew, term by term.
+ * bf16x3_packed (bf16x3_packed_sm90.cu) spends launches and memory on packing, which does not
+ * pay for small products. Here asynchronous copies bring float32 tiles as they lie in memory,
+ * and a thread splits its fragments into three bfloat16 in registers. Where tiles are few,
+ * several warps share an output's sum. A block notices numbers that three bfloat16 cannot hold
+ * in its own tiles and results. Then it computes its outputs again, term by term.
  */
 #include "cuda/matmul/copied.h"
 #include "cuda/matmul/tiling.h"
@@ -37,8 +37,8 @@ template <int M, int N, int GROUPS> struct bf16x3_small_shape {
         copied_tile<float, LINES, DEPTH, ALONG, VECTOR, THREADS, 4, 8>;
 };
 
-/* x and y as factors; `least` is lowered to the smallest 2 |x| - 1 as bits, of zeros the
- * largest. */
+/* Splits x and y into factors. Lowers `least` to the smallest 2 |x| - 1, as bits; a zero wraps
+ * to the largest. */
 GOP_DEVICE void split_pair(float x, float y, uint32_t (&piece)[3], uint32_t &least)
 {
     least = min(least, 2 * gop_float_to_bits(x) - 1);

@@ -23,9 +23,9 @@ template <> struct resident<float> : resident<uint8_t> {
 template <> struct resident<double> : resident<uint8_t> {
 };
 
-/* How a thread takes part in loading a tile of `lines` lines (rows of a, columns of b): its
- * first element, and from one of its elements to the next. Neighbouring threads follow the
- * operand's contiguous direction: along l, or from line to line. */
+/* A thread's share of loading a tile of `lines` lines (rows of a, columns of b): its first
+ * element, and the distance from one to the next. Neighbouring threads follow the operand's
+ * contiguous direction: along l, or from line to line. */
 struct loading {
     int line, l, line_step, l_step;
 };
@@ -66,9 +66,8 @@ template <typename O> struct output {
     int2 exist; /* columns and rows */
 };
 
-/* A tile travels from memory to
- * registers while the one before it is multiplied, and then to the half of shared memory that
- * is not being read: one barrier a tile. */
+/* A tile is loaded into registers while the one before is multiplied, and then stored to the
+ * half of shared memory that is not being read: one barrier a tile. */
 template <typename T, typename O>
 __global__ void __launch_bounds__(THREADS, resident<T>::BLOCKS)
     matmul_blocktiled_kernel(const matmul_product<T> p)

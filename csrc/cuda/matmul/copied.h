@@ -9,9 +9,9 @@
 
 #if GOP_SM80
 
-/* How an operand's tile of LINES lines (rows of a, columns of b) and DEPTH terms stands in
- * shared memory, and which of it a thread copies, VECTOR items at a time: ALONG, where terms
- * are neighbours, line by line, else term by term. Lines are padded so that the lanes of a
+/* An operand's tile of LINES lines (rows of a, columns of b) and DEPTH terms in shared memory,
+ * and which of it a thread copies, VECTOR items at a time. ALONG: terms are contiguous, and the
+ * tile is stored line by line; else term by term. Lines are padded so that the lanes of a
  * fragment meet different banks. */
 template <typename T, int LINES, int DEPTH, bool ALONG, int VECTOR, int THREADS, int PAD_ALONG,
           int PAD_ACROSS>
@@ -35,7 +35,7 @@ template <typename tile> struct tile_copier {
     unsigned lines; /* a bit for each of its copies whose line exists */
     int term;
 
-    /* `some` can be named where nothing is read. */
+    /* `some` is a valid address for copies that read nothing. */
     GOP_DEVICE tile_copier(const T *first, const T *some, T *stage, int64_t line_stride,
                            int64_t term_stride, int exist)
     {

@@ -2,9 +2,9 @@
  * dmma_sm80.cu - matmul of float64 by the tensor cores.
  *
  * They multiply float64 twice as fast as the arithmetic units, and with one rounding a term as
- * these. Tiles travel to shared memory by copies that nobody waits for, several tiles ahead; an
- * operand stands there as it lies in memory, so either order is read in whole lines. Complex
- * products are real ones (dmma.h).
+ * these. Tiles travel to shared memory by asynchronous copies, several tiles ahead; an operand
+ * stands there as it lies in memory, so either order is read in whole lines. Complex products
+ * are real ones (dmma.h).
  */
 #include "cuda/common/mma.h"
 #include "cuda/matmul/copied.h"

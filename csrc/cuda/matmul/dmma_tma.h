@@ -8,7 +8,7 @@
 #include "cuda/matmul/straight.h"
 #include "cuda/common/tile_scheduler.h"
 
-/* Of a block: 128 threads of which four have tiles fetched, 256 that multiply. */
+/* A block has 128 producers, four of which issue loads, and 256 consumers, which multiply. */
 enum { DMMA_TMA_THREADS = 384, DMMA_TMA_PRODUCERS = 128, DMMA_TMA_CONSUMERS = 256 };
 enum { DMMA_TMA_TERMS = 16 };  /* of a stage: 128 bytes */
 enum { DMMA_TMA_SLICES = 64 }; /* parts of a sum, at most */
@@ -46,7 +46,7 @@ template <int TILE, bool ALONG> struct dmma_tma_tile {
         if (ALONG) return f * 8 + r % 4 * 2 + r / 4;
         return f / 2 * 16 + f % 2 * 4 + r % 2 + r / 2 % 2 * 8 + r / 4 * 2;
     }
-    /* Of the lane's row and term in fragment 0. */
+    /* The byte offset of the lane's row and term in fragment 0. */
     static GOP_DEVICE uint32_t base(int lane)
     {
         const int r = lane / 4, q = lane % 4;
@@ -86,7 +86,7 @@ dmma_tma_feed(const dmma_tma_work &w, uint8_t *ring, uint64_t *full, uint64_t *e
     const dmma_tma_job &job = w.job;
     const int warp = threadIdx.x / 32;
     int s = 0;
-    uint32_t phase = 1; /* the first wait is for nobody */
+    uint32_t phase = 1; /* at first all slots are free */
     for (int i = job.first + blockIdx.x / CLUSTER; i < job.last; i += gridDim.x / CLUSTER) {
         const tile_item at = tile_item_of<TILE, TILE, CLUSTER>(job, i, rank);
         for (int stage = at.first; stage < at.last; stage++) {

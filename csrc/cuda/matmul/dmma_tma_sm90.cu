@@ -1,13 +1,13 @@
 /*
  * dmma_tma_sm90.cu - matmul of float64 by the tensor cores, operands by tensor maps.
  *
- * dmma (dmma_sm80.cu) has all its warps copy and has them wait for each other every 16
- * terms. Here TMA fetches tiles into a ring in shared memory, and a warp goes on as
- * soon as its own stage has come: while one waits or stores, the other warp of its scheduler
- * multiplies. Large products: blocks stay and take tile after tile; where the last turn would
- * leave SMs idle, its sums are cut, and a second kernel adds the parts. Where tiles are
- * few, the blocks of a cluster share an output's sum, and two groups of a block's warps where
- * tiles are small; they read each other's part from shared memory.
+ * In dmma (dmma_sm80.cu) all warps copy, and they wait for each other every 16 terms. Here TMA
+ * fetches tiles into a ring in shared memory, and a warp goes on as soon as its own stage has
+ * come: while one waits or stores, the other warp of its scheduler multiplies. Large products:
+ * blocks are persistent and take tile after tile. If the last wave would leave SMs idle, its
+ * sums are split along k, and a second kernel adds the parts. Where tiles are few, the blocks
+ * of a cluster share an output's sum, and two groups of a block's warps where tiles are small;
+ * they read each other's part from shared memory.
  */
 #include "cuda/common/pipeline.h"
 #include "cuda/common/cluster.h"
@@ -102,7 +102,7 @@ GOP_DEVICE void dmma_tma_epilogue(const dmma_tma_work &w, const tile_item &at,
                                                                 v * DMMA_TMA_CONSUMERS);
         put(v, all);
     }
-    if (CLUSTER > 1) cluster_sync(); /* nobody leaves whose memory another still reads */
+    if (CLUSTER > 1) cluster_sync(); /* another block may still read from this one */
 }
 
 template <int TILE, int CLUSTER, bool A_ALONG, bool B_ALONG>
@@ -256,9 +256,10 @@ static gop_status matmul_dmma_tma(gop_ctx *ctx, const gop_task *task, int64_t st
     job.first = (int)step * plan.chunk;
     job.last = job.items - job.first < plan.chunk ? job.items : job.first + plan.chunk;
     job.parts = (double *)task->scratch;
-    GOP_TRY(straight_map(&w.a, plan.a, w.p.a, plan.a.turned ? 16 : plan.tile));
-    GOP_TRY(straight_map(&w.b, plan.b, w.p.b, plan.b.turned ? 16 : plan.tile));
-    GOP_TRY(kernels[plan.tile / 128][plan.cluster / 2][!plan.a.turned][!plan.b.turned](ctx, w));
+    GOP_TRY(straight_map(&w.a, plan.a, w.p.a, plan.a.transposed ? 16 : plan.tile));
+    GOP_TRY(straight_map(&w.b, plan.b, w.p.b, plan.b.transposed ? 16 : plan.tile));
+    GOP_TRY(kernels[plan.tile / 128][plan.cluster / 2][!plan.a.transposed][!plan.b.transposed](
+        ctx, w));
     if (job.slices == 1 || job.last < job.items) return GOP_OK;
     return plan.tile == 64 ? dmma_tma_add_parts<64>(ctx, w) : dmma_tma_add_parts<128>(ctx, w);
 }
@@ -267,10 +268,10 @@ static gop_status matmul_dmma_tma(gop_ctx *ctx, const gop_task *task, int64_t st
 static const gop_launch matmul_dmma_tma = nullptr;
 #endif
 
-/* What it takes, in clocks as measured on an H200. */
+/* The time of a plan, in clocks, as measured on an H200. */
 static double dmma_tma_time(const gop_ctx *ctx, const dmma_tma_plan &plan)
 {
-    /* A stage and what a tile takes beside its stages; a cluster's meeting. */
+    /* Clocks of a stage, of a tile beside its stages, and of adding a cluster's parts. */
     enum { LARGE = 2080, SMALL = 516, AROUND = 5900, MEETING = 3200 };
     /* Adding parts of sums: the launch, a part of each sum, and one for each SM. */
     enum { ADDING = 7000, SLICE = 150, PART = 6000 };
@@ -279,16 +280,16 @@ static double dmma_tma_time(const gop_ctx *ctx, const dmma_tma_plan &plan)
     const bool small = plan.tile == 64;
     const int64_t each = small ? SMALL : LARGE, parts = job.items - job.whole;
     const int64_t around = AROUND + (plan.cluster > 1 ? MEETING * (small ? 1 : 2) : 0);
-    const int64_t turns =
+    const int64_t computing =
         blocks_for((int64_t)job.whole * plan.cluster, processors) *
             (blocks_for(job.stages, plan.cluster) * each + around) +
         blocks_for(parts, processors) * (blocks_for(job.stages, job.slices) * each + around);
     const int64_t adding =
         ADDING + job.slices * SLICE + parts * PART / (small ? 4 : 1) / processors;
-    return (double)(turns + (parts ? adding : 0));
+    return (double)(computing + (parts ? adding : 0));
 }
 
-/* The tile and the cut of sums that are done soonest. */
+/* Chooses the fastest tile and cut of sums. */
 static void dmma_tma_cut(const gop_ctx *ctx, const gop_gemm &g, dmma_tma_plan *best)
 {
     enum { SHORTEST = 4 }; /* stages of a part */
@@ -362,9 +363,9 @@ static gop_status matmul_dmma_tma_plan(const gop_ctx *ctx, const gop_task *task,
     job.pairs = g.out_col == 1 && g.out_row % 2 == 0 && apart % 2 == 0 &&
                 (uintptr_t)task->out[0].data % 16 == 0;
     dmma_tma_cut(ctx, g, p);
-    enum { TURN = 20000 }; /* stages of a step, some 20 ms */
-    const int64_t turns = 1 + TURN / job.stages;
-    const int64_t chunk = turns * ctx->info.processors;
+    enum { STEP = 20000 }; /* stages of a step, some 20 ms */
+    const int64_t waves = 1 + STEP / job.stages;
+    const int64_t chunk = waves * ctx->info.processors;
     p->chunk = chunk < job.items ? (int)chunk : job.items > 0 ? job.items : 1;
     plan->steps = blocks_for(job.items, p->chunk);
     const size_t parts = (size_t)(job.items - job.whole) * p->tile * p->tile * 8;

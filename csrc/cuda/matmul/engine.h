@@ -2,14 +2,14 @@
  * engine.h - the kernel that multiplies images by wgmma, and the one that adds parts of sums.
  *
  * A block of three warpgroups computes 128 W rows by 128 columns: the first fetches tiles into
- * a ring of stages, the others multiply, 64 W rows each. Tensor cores cut the low bits of a sum
- * at each addition; so theirs go no further than a stage or two, over at most 128 terms, and
- * are then added to sums in float32 registers, which round. Within a stage the products of the
- * smallest pieces come first. Two blocks side by side (C = 2) share each tile of a, of which
- * each fetches one half for both.
+ * a ring of stages, the others multiply, 64 W rows each. Tensor cores truncate the sum at each
+ * addition. So they add at most 128 terms, a stage or two, and the result is added to sums in
+ * float32 registers, which round. Within a stage the products of the smallest pieces come
+ * first. Two blocks side by side (C = 2) share each tile of a, of which each fetches one half
+ * for both.
  *
- * A block takes tile after tile. Those that would fill the device only partly in the end are
- * cut along l, and the second kernel adds the parts in the order of l.
+ * A block takes tile after tile. The tiles of a last, partial wave are cut along l, and the
+ * second kernel adds the parts in the order of l.
  */
 #ifndef GOP_CUDA_MATMUL_ENGINE_H
 #define GOP_CUDA_MATMUL_ENGINE_H
@@ -25,7 +25,7 @@
 enum {
     ENGINE_THREADS = 384,
     ENGINE_SHARED = 232448, /* bytes a block may have */
-    ENGINE_COPY = 4096,     /* bytes of a copy: one thread alone cannot issue them all */
+    ENGINE_COPY = 4096,     /* bytes of a copy: one thread could not issue them all */
     ENGINE_CONSUMERS = 256, /* threads that multiply */
 };
 
@@ -45,7 +45,7 @@ template <int PIECES, int W> struct engine_stage {
     };
 };
 
-/* What a block does next: a tile, and of its sums the blocks [first, last). */
+/* What a block does next: blocks [first, last) of the sums of a tile. */
 struct engine_item {
     int64_t product;
     int tile_m, tile_n; /* tile_n: of the cluster */
@@ -86,8 +86,8 @@ template <int UNIT> GOP_DEVICE engine_item engine_item_of(const engine_job &p, i
     return item;
 }
 
-/* ---- what a thread has of a tile: for each of W 64 rows and each eight columns four sums, two
- * neighbours of a row and two of eight rows further down ---- */
+/* ---- what a thread has of a tile: four sums for each 64 of its rows and each eight columns:
+ * two neighbours in a row, and the two eight rows below ---- */
 
 template <typename O>
 GOP_DEVICE void write_pair(const engine_job &p, O *out, int64_t at, bool both, float x, float y)
@@ -180,7 +180,7 @@ GOP_DEVICE void list_doubtful(const engine_job &p, int64_t product, int row, int
     if (at < p.most_doubtful) p.list[at] = {product, row, column, chunks};
 }
 
-/* Whether halves cannot do it: asked by all threads of a block. */
+/* Whether halves are not accurate enough; all threads of a block ask. */
 GOP_DEVICE bool hopeless(const engine_job &p)
 {
     return met_bad(p) || (p.guard && p.guard->tiny > p.most_tiny);
@@ -351,7 +351,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(ENGINE_THREADS, 1)
             engine_store<HALF, W, C>(p, item, out, row, column, rank, t, sum);
         }
     }
-    if (C == 2) cluster_sync(); /* nobody leaves whose memory the other still writes to */
+    if (C == 2) cluster_sync(); /* the other block may still write to this one */
 #endif
 }
 

@@ -1,19 +1,19 @@
 /*
  * fp16x2_sm90.cu - matmul on tensor cores: each float32 as two float16, three products.
  *
- * Half as many products as pieces needs, but float16 has a narrow range and two of them only 22
- * bits. So lines are scaled by powers of two (bf16x3_parts.h), and what may be wrong is known:
- * the pack counts the numbers that are too small to be held whole, and a sum that is not far
- * larger than they could make it wrong is doubtful. A few doubtful sums are computed anew, each
- * by a block; if they are many, or the operands hold infinities or NaNs, pieces does it all.
- * Its kernels are queued behind in any case and look at a word in memory: nothing comes back to
- * the host.
+ * This takes half as many products as bf16x3_packed, but float16 has a narrow range and two of
+ * them only 22 bits. So lines are scaled by powers of two (bf16x3_parts.h), and errors are
+ * bounded: the pack counts the numbers that are too small to be held whole, and a sum is
+ * doubtful unless it is far larger than the error that these may cause. A few doubtful sums are
+ * computed again, each by a block. If there are many, or the operands hold infinities or NaNs,
+ * the kernels of bf16x3_packed compute everything. They are always enqueued behind and read a
+ * flag in device memory: nothing comes back to the host.
  */
 #include "cuda/matmul/steps.h"
 #include "cuda/common/wgmma.h"
 
 struct fp16x2_plan {
-    split_plan halves, pieces; /* their images share memory: one after the other has it */
+    split_plan halves, pieces; /* their images share memory, one after the other */
     size_t guard, largest_a, largest_b, scale_a, scale_b, list;
     int64_t lines_a, lines_b;
 };
@@ -21,7 +21,8 @@ struct fp16x2_plan {
 enum { CLEAR_THREADS = 256, MENDERS = 4 /* blocks an SM */ };
 enum { MOST_OF_PLACE = 64 }; /* sums of one place on the list */
 
-/* More doubtful places cost too much to mend, and more tiny numbers promise as much. */
+/* With more doubtful sums it is faster to compute everything again; more tiny numbers foretell
+ * as many. */
 template <typename G> static unsigned most_doubtful(const G &g, int64_t products)
 {
     const double some = (double)g.m * (double)g.n * (double)products / 32768;
@@ -53,7 +54,7 @@ GOP_DEVICE void scan(const image_job &job, const image_side &side, int64_t unit,
     __syncthreads();
     if (t < PACK_WIDTH) most[t] = 0;
     __syncthreads();
-    if (side.turned) { /* the contiguous direction is that of 64 */
+    if (side.transposed) { /* the contiguous direction is that of 64 */
         unsigned own = 0;
         for (int e = t; e < PACK_HEIGHT * PACK_WIDTH; e += THREADS_OF_PACK) {
             const int y = e % PACK_HEIGHT, x = e / PACK_HEIGHT;
@@ -104,7 +105,7 @@ __global__ void __launch_bounds__(THREADS_OF_PACK, PACK_BLOCKS)
     __shared__ unsigned most[PACK_WIDTH];
     launch_dependents();
     grid_dependency_sync();
-    /* The last first: the pack begins with what is still in the cache then. */
+    /* Units go from last to first, so that the pack begins with what is still in the cache. */
     for (int64_t unit = job.units - 1 - blockIdx.x; unit >= 0; unit -= gridDim.x) {
         if (unit < job.units_a) scan<false>(job, job.a, unit, most);
         else scan<true>(job, job.b, unit - job.units_a, most);
@@ -136,9 +137,9 @@ GOP_DEVICE float sum_of_block(float own, float (&part)[THREADS_OF_PACK / 32])
            ((part[4] + part[5]) + (part[6] + part[7]));
 }
 
-/* Computes the doubtful sums anew, a block one after the other. Too many: says so. A column of
- * b may lie in few banks of memory and take long to read; mostly some terms say that the sum is
- * certain, small as it is. */
+/* Computes the doubtful sums again; a block takes one after another. Reports if there are too
+ * many. A column of b may lie in few memory banks and be slow to read, but mostly a few terms
+ * show that the sum, small as it is, is certain. */
 __global__ void __launch_bounds__(THREADS_OF_PACK)
     matmul_fp16x2_mend_kernel(const __grid_constant__ engine_job p, const float *a,
                               const float *b)
@@ -159,7 +160,7 @@ __global__ void __launch_bounds__(THREADS_OF_PACK)
         if (t == 0) found = 0;
         __syncthreads();
         const int2 own = doubtful_place(d, t);
-        /* As it was asked before; once more for neighbours costs little. */
+        /* The same condition as when it was listed; to check neighbours again costs little. */
         if (t < 4 * d.chunks && own.x < p.rows && own.y < p.columns &&
             fabsf(out[own.x * p.g.out_row + own.y * p.g.out_col]) <=
                 doubt_of(p, d.product, own.x, own.y))
@@ -248,10 +249,10 @@ static gop_status matmul_fp16x2_plan(const gop_ctx *ctx, const gop_task *task, g
     split_plan_of(ctx, task, 3, 1, SPLIT_PACE, &p->pieces);
     p->halves.symmetric = 0; /* sums computed anew are not mirrored */
     const split_plan &h = p->halves;
-    gop_gemm turned = g;
-    if (h.turned) turn_product(&turned);
+    gop_gemm transposed = g;
+    if (h.transposed) transpose_product(&transposed);
     p->lines_a = tiles_up(h.rows, 256) * h.products;
-    p->lines_b = tiles_up(turned.n, 256) * h.products;
+    p->lines_b = tiles_up(transposed.n, 256) * h.products;
     const size_t images = h.end > p->pieces.end ? h.end : p->pieces.end;
     p->guard = images;
     p->largest_a = p->guard + aligned(sizeof(guard_state));
@@ -259,7 +260,7 @@ static gop_status matmul_fp16x2_plan(const gop_ctx *ctx, const gop_task *task, g
     p->scale_a = p->largest_b + aligned((size_t)p->lines_b * sizeof(unsigned));
     p->scale_b = p->scale_a + aligned((size_t)p->lines_a * sizeof(line_scale));
     p->list = p->scale_b + aligned((size_t)p->lines_b * sizeof(line_scale));
-    plan->scratch = p->list + most_doubtful(turned, h.products) * sizeof(doubtful_sums);
+    plan->scratch = p->list + most_doubtful(transposed, h.products) * sizeof(doubtful_sums);
     plan->steps = h.panels * ((g.batches + h.products - 1) / h.products);
     return GOP_OK;
 }

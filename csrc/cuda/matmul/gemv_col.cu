@@ -2,8 +2,8 @@
  * gemv_col.cu - matmul with few columns, where the large operand's columns are contiguous.
  *
  * Neighbouring threads take neighbouring outputs and walk down the sum, so that a warp reads
- * whole cache lines; the small operand passes through shared memory, where one value serves
- * all. The warps of a block interleave along the sum, and add up in the end.
+ * whole cache lines; the small operand goes through shared memory, where one value serves all.
+ * The warps of a block take turns along the sum and add up at the end.
  */
 #include "cuda/matmul/thin.h"
 
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(THIN_THREADS, columns_shape<T, COLUMNS>::BLOCK
     unsigned inside = 0;
 #pragma unroll
     for (int v = 0; v < V; v++) inside |= (unsigned)(i + (NEAR ? v : v * 32) < g.m) << v;
-    if (!(inside & 1)) i = 0; /* reads what is there, stores nothing */
+    if (!(inside & 1)) i = 0; /* loads from a valid address, stores nothing */
     const T *a = p.a + of.a + i * g.a_row + (begin + part) * g.a_col;
     const T *const b = p.b + of.b + begin * g.b_row + c0 * g.b_col;
     const int64_t apart = NEAR ? 1 : 32 * g.a_row;

@@ -1,10 +1,9 @@
 /*
  * gemv_row.cu - matmul with few columns, where the large operand's rows are contiguous.
  *
- * A matrix that meets only a few vectors is read once, and that is all the time it should take.
- * Warps read 128 bits a lane along ROWS rows at once; a value of the small operand, which L1
- * holds, serves all of them. Lanes then fold, warps that share a row too, and chunks of long
- * rows in scratch.
+ * A matrix times a few vectors is memory-bound: it is read once. Warps read 128 bits a lane
+ * along ROWS rows at once; a value of the small operand, which L1 holds, serves all of them.
+ * Then the lanes add up, the warps that share a row, and the chunks of long rows in scratch.
  */
 #include "cuda/matmul/thin.h"
 
@@ -44,7 +43,7 @@ __global__ void __launch_bounds__(THIN_THREADS, 2)
     int64_t l = block.begin + (warp % parts * LANES + lane) * V;
     const T *a[ROWS];
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) { /* beyond the edge the last row stands in */
+    for (int r = 0; r < ROWS; r++) { /* beyond the edge the last row is loaded instead */
         const int64_t i = i0 + (warp / parts * TEAMS + team % TEAMS) * ROWS + r;
         a[r] = p.a + of.a + (i < g.m ? i : g.m - 1) * g.a_row;
     }

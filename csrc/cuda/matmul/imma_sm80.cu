@@ -2,8 +2,8 @@
  * imma_sm80.cu - matmul of bytes by the tensor cores, exact modulo 2^8.
  *
  * Tensor cores multiply bytes and sum in 32 bits, modulo 2^32 and so modulo 2^8, whether the
- * bytes have a sign or not. They take four neighbouring terms of a sum in a register: operands
- * that do not lie so are transposed first, which costs one pass over each.
+ * bytes have a sign or not. A register holds four neighbouring terms of a sum: operands whose
+ * terms are not contiguous are transposed first, one pass over each.
  */
 #include "cuda/matmul/tiles.h"
 #include "cuda/common/cp_async.h"
@@ -235,7 +235,7 @@ static gop_status matmul_imma(gop_ctx *ctx, const gop_task *task, int64_t step)
 
 static gop_status matmul_imma_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    enum { LEAST = 64 }; /* of each extent, for a tile to be worth its while */
+    enum { LEAST = 64 }; /* of each extent: a smaller product wastes most of a tile */
     GOP_TRY(gop_has_code(ctx, "matmul: kernel 'imma'", 8, "whose tensor cores take bytes"));
     const gop_gemm &g = task->geometry.gemm;
     GOP_TRY(matmul_takes_batch(g, "imma"));
@@ -261,7 +261,7 @@ static gop_status matmul_imma_plan(const gop_ctx *ctx, const gop_task *task, gop
 extern const gop_row matmul_imma_row = {
     .name = "imma",
     .note = "tensor cores multiply bytes and sum modulo 2^32; operands whose terms do not lie "
-            "side by side are turned first",
+            "side by side are transposed first",
     .role = GOP_CONFORMING,
     .launch = LAUNCHES,
     .plan = matmul_imma_plan,

@@ -5,8 +5,8 @@
  * or across. A lane's 16 bytes of a line are four terms of a float32, eight of a half and two
  * of a float64: a sum may take its terms in any order, so these are its fragments as they come.
  *
- * float32 is three bfloat16 whose sum it is (pack.h), split in registers. A complex number is
- * two reals, and a row of the small operand becomes (re, im) and (-im, re).
+ * A float32 is the sum of three bfloat16 (pack.h), split in registers. A complex number is two
+ * reals, and a row of the small operand becomes (re, im) and (-im, re).
  */
 #ifndef GOP_CUDA_MATMUL_LINES_H
 #define GOP_CUDA_MATMUL_LINES_H
@@ -122,8 +122,8 @@ template <typename T, bool ALONG> struct ring_lines {
     }
 };
 
-/* Half a stage of a warp's 16 lines: for lines g and g + 8 the lane's 16 bytes; of halves that
- * lie across the words as the instruction takes them. */
+/* Half a stage of a warp's 16 lines: for lines g and g + 8 the lane's 16 bytes; for halves that
+ * lie across, the words as the instruction takes them. */
 template <typename T, bool ALONG>
 GOP_DEVICE void ring_read(uint32_t (&low)[4], uint32_t (&high)[4], const uint8_t *stage,
                           int first, int half, int lane)

@@ -1,12 +1,12 @@
 /*
  * mma_sm80.cu - matmul of halves by the tensor cores that all GPUs since 8.0 have.
  *
- * wgmma_f16 (wgmma_f16_sm90.cu) fetches tiles by TMA, which wants rows at multiples of 16
- * bytes; what lies otherwise it must copy first. Here threads bring tiles of any strides to
- * shared memory, 16 bytes at a time where neighbours are whole, and else item by item through
+ * wgmma_f16 (wgmma_f16_sm90.cu) fetches tiles by TMA, which needs rows at multiples of 16
+ * bytes; other operands are copied first. Here threads bring tiles of any strides to shared
+ * memory, 16 bytes at a time where neighbours are whole, and else item by item through
  * registers while the tile before is multiplied. ldmatrix reads fragments of either order.
- * Where sums have few terms, storing them bounds the time: results go through shared memory,
- * so that rows are stored by 16 bytes.
+ * If sums have few terms, stores bound the time: results go through shared memory, so that rows
+ * are stored 16 bytes at a time.
  */
 #include "cuda/common/mma.h"
 #include "cuda/matmul/copied.h"
@@ -177,7 +177,7 @@ mma_multiply(float (&sum)[DOWN][ACROSS][4], const T *a, const T *b, int m0, int 
     for (int m = 0; m < DOWN; m++)
 #pragma unroll
         for (int n = 0; n < ACROSS; n++) {
-            float few[4] = {}; /* tensor cores cut sums short: 32 terms at most */
+            float few[4] = {}; /* tensor cores truncate sums: 32 terms at most */
 #pragma unroll
             for (int l = 0; l < MMA_DEPTH / 16; l++) {
                 const uint32_t two[2] = {fb[n / 2][l][n % 2 * 2], fb[n / 2][l][n % 2 * 2 + 1]};
@@ -245,7 +245,7 @@ __global__ void __launch_bounds__(mma_shape<T, M, N, W>::THREADS,
         mma_store<uint32_t, T, M, N, W>(out, results, g.out_row, tile.rows, tile.columns);
     } else if (store == 1) {
         mma_store<uint16_t, T, M, N, W>(out, results, g.out_row, tile.rows, tile.columns);
-    } else { /* columns lie in any way: rows first, which may be neighbours */
+    } else { /* columns have any stride: rows first, which may be contiguous */
         for (int at = threadIdx.x; at < M * N; at += shape::THREADS) {
             const int i = at % M, j = at / M;
             if (i < tile.rows && j < tile.columns)

@@ -2,7 +2,7 @@
  * pack.h - the kernel that splits the operands into pieces and writes their images.
  *
  * Threads read in the direction in which the operand is contiguous. Where that is not the
- * image's, the values turn in shared memory.
+ * image's, they are transposed in shared memory.
  */
 #ifndef GOP_CUDA_MATMUL_PACK_H
 #define GOP_CUDA_MATMUL_PACK_H
@@ -73,16 +73,17 @@ template <typename T, bool OF_B> struct reals {
     }
 };
 
-/* Shared memory in which values turn: a line of LONG and one more, and two more after each 32
- * lines, so that the threads of a warp that read eight lines apart meet other banks. */
-GOP_DEVICE int turn_index(int line, int length, int at)
+/* The index of a value in the buffer that transposes: a line of LONG and one more, and two more
+ * after each 32 lines, so that the threads of a warp that read eight lines apart meet other
+ * banks. */
+GOP_DEVICE int padded_index(int line, int length, int at)
 {
     return line * (length + 1) + line / 32 * 2 + at;
 }
-enum { TURN_ITEMS = PACK_WIDTH * (PACK_HEIGHT + 1) + 2 * PACK_WIDTH / 32 };
+enum { BUFFER_ITEMS = PACK_WIDTH * (PACK_HEIGHT + 1) + 2 * PACK_WIDTH / 32 };
 
-/* Where a thread's eight reals are in a unit, from pass to pass: of a four threads have a row
- * and a block of terms, of b sixteen have a term. */
+/* Where a thread's eight reals are in a unit, in each pass: four threads have a row and a block
+ * of terms of a, sixteen have a term of b. */
 template <bool OF_B> GOP_DEVICE int2 pack_place(int pass)
 {
     const int t = threadIdx.x;
@@ -119,7 +120,8 @@ template <bool OF_B> struct pack_lines {
         unsigned tiny = 0;
 #pragma unroll
         for (int e = 0; e < 8; e++) {
-            const bool some = value[e] != 0.0f; /* what becomes 0 is too small as well */
+            const bool some =
+                value[e] != 0.0f; /* a number that becomes 0 is too small as well */
             value[e] *= by[e % MANY];
             tiny |= (unsigned)(some && fabsf(value[e]) < FP16X2_TINY) << e;
         }
@@ -180,7 +182,7 @@ reals_of(const image_job &job, const image_side &side, int64_t product)
 
 /* Packs a unit of one operand. */
 template <typename T, int PIECES, bool OF_B> GOP_DEVICE void
-pack(const image_job &job, const image_side &side, int64_t unit, float *turn, pack_met &met)
+pack(const image_job &job, const image_side &side, int64_t unit, float *buffer, pack_met &met)
 {
     const pack_unit u = unit_of<OF_B>(job, side, unit);
     const reals<T, OF_B> in = reals_of<T, OF_B>(job, side, u.product);
@@ -193,8 +195,8 @@ pack(const image_job &job, const image_side &side, int64_t unit, float *turn, pa
                        (OF_B ? u.y + at.y : u.x + at.x) == 0);
         }
     };
-    if (!side.turned) {
-        enum { AHEAD = PIECES == 2 ? 2 : 4 }; /* on their way before the first is needed */
+    if (!side.transposed) {
+        enum { AHEAD = PIECES == 2 ? 2 : 4 }; /* loads in flight before the first is needed */
         find_lines();
 #pragma unroll
         for (int pass = 0; pass < 4; pass += AHEAD) {
@@ -225,12 +227,12 @@ pack(const image_job &job, const image_side &side, int64_t unit, float *turn, pa
         const float *address = in.from + (u.x + first) * along + (u.y + y) * down;
 #pragma unroll 8
         for (int e = 0; e < EACH; e++, address += STEP * along)
-            turn[turn_index(first + e * STEP, PACK_HEIGHT, y)] = *address;
+            buffer[padded_index(first + e * STEP, PACK_HEIGHT, y)] = *address;
     } else {
 #pragma unroll 4
         for (int e = 0; e < EACH; e++) {
             const int x = first + e * STEP;
-            turn[turn_index(x, PACK_HEIGHT, y)] =
+            buffer[padded_index(x, PACK_HEIGHT, y)] =
                 OF_B ? in.at(u.x + x, u.y + y) : in.at(u.y + y, u.x + x);
         }
     }
@@ -241,7 +243,8 @@ pack(const image_job &job, const image_side &side, int64_t unit, float *turn, pa
         const int2 at = pack_place<OF_B>(pass);
         float value[8];
 #pragma unroll
-        for (int e = 0; e < 8; e++) value[e] = turn[turn_index(at.x + e, PACK_HEIGHT, at.y)];
+        for (int e = 0; e < 8; e++)
+            value[e] = buffer[padded_index(at.x + e, PACK_HEIGHT, at.y)];
         put_eight<PIECES, OF_B>(job, side, lines, u.product, u.x + at.x, u.y + at.y, value,
                                 met);
     }
@@ -251,14 +254,14 @@ template <typename T, int PIECES>
 __global__ void __launch_bounds__(THREADS_OF_PACK, PACK_BLOCKS)
     matmul_pack_kernel(const image_job job)
 {
-    __shared__ float turn[TURN_ITEMS];
+    __shared__ float buffer[BUFFER_ITEMS];
     launch_dependents();
     grid_dependency_sync();
     if (job.only_if && *job.only_if == 0) return;
     pack_met met = {false, 0};
     for (int64_t unit = blockIdx.x; unit < job.units; unit += gridDim.x) {
-        if (unit < job.units_a) pack<T, PIECES, false>(job, job.a, unit, turn, met);
-        else pack<T, PIECES, true>(job, job.b, unit - job.units_a, turn, met);
+        if (unit < job.units_a) pack<T, PIECES, false>(job, job.a, unit, buffer, met);
+        else pack<T, PIECES, true>(job, job.b, unit - job.units_a, buffer, met);
     }
     const bool bad = __syncthreads_or(met.bad);
     if (threadIdx.x == 0) job.bad[blockIdx.x] = bad;

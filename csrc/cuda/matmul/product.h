@@ -9,7 +9,7 @@
 
 /* ---- the arithmetic of each dtype ---- */
 
-/* A truth value that is or-ed, where a count of true terms could wrap to 0. */
+/* A truth value: sums are or-ed, since a count of true terms could wrap to 0. */
 struct logic {
     uint32_t bit;
 };
@@ -39,7 +39,7 @@ template <> GOP_DEVICE logic widen<boolean>(boolean value)
     return {value.byte != 0};
 }
 
-/* To a sum's own type, or with one rounding or the low bits to the output's. */
+/* Stores a sum in its own type, or rounded once, or as the low bits, in the output's. */
 template <typename O> GOP_DEVICE void put(O *to, O sum)
 {
     *to = sum;
@@ -108,9 +108,8 @@ template <typename R> GOP_DEVICE complex<R> plus(complex<R> a, complex<R> b)
 
 /* ---- operands ---- */
 
-/* What a kernel is told of a gop_gemm, whose batch has room for 64 axes: a launch takes a
- * microsecond longer for 2 KB. These are the innermost ones, which hardly a batch has more
- * than. */
+/* What a kernel gets of a gop_gemm, whose batch has room for 64 axes: 2 KB of arguments cost a
+ * microsecond a launch. It gets the innermost axes, which is all in practice. */
 struct matmul_geometry {
     enum { AXES = 3 };
     int64_t m, n, k;
@@ -137,7 +136,7 @@ static inline matmul_geometry matmul_geometry_of(const gop_gemm &g)
     return of;
 }
 
-/* Refuses, for `who`, a batch of more axes. */
+/* Refuses a batch of more axes, in the name of `who`. */
 static inline gop_status matmul_takes_batch(const gop_gemm &g, const char *who)
 {
     if (g.batch_rank <= matmul_geometry::AXES) return GOP_OK;
@@ -244,8 +243,8 @@ static inline bool of_itself(const gop_call *call)
 
 /* ---- steps of about the same time ---- */
 
-/* Terms an SM adds in some 20 ms at a quarter of its float32 rate; wide types have
- * fewer units. `slower` is how far a kernel stays behind the best one. */
+/* Terms that an SM adds in some 20 ms at a quarter of its float32 rate; wide types have fewer
+ * units. `slower`: the kernel's time over the best one's. */
 static inline double matmul_step_terms(const gop_ctx *ctx, const gop_task *task, double slower)
 {
     const double processors = ctx->info.processors > 0 ? ctx->info.processors : 1;
@@ -272,8 +271,8 @@ struct matmul_cut {
     int64_t reach;  /* products of one matmul_geometry: no step has others too */
 };
 
-/* The plan of most rows: a task is cut where it is long, by rows if one product is, else by
- * products of the batch. */
+/* The plan of most kernels: a long task is cut into steps, by rows if one product is long, else
+ * by products of the batch. */
 static inline void matmul_plan_steps(const gop_ctx *ctx, const gop_task *task, double slower,
                                      gop_plan *plan, int least = 64)
 {
@@ -304,11 +303,11 @@ static inline matmul_part matmul_part_of(const gop_task *task, int64_t step)
 {
     const gop_gemm &g = task->geometry.gemm;
     const matmul_cut &cut = *GOP_OWN(const matmul_cut, task->plan);
-    const int64_t each = blocks_for(cut.reach, cut.products), turn = step / cut.panels;
-    const int64_t first = turn % each * cut.products; /* of what it reaches */
+    const int64_t each = blocks_for(cut.reach, cut.products), group = step / cut.panels;
+    const int64_t first = group % each * cut.products; /* of what it reaches */
     const int64_t row = step % cut.panels * cut.rows;
     matmul_part part = {
-        turn / each * cut.reach + first, cut.products, row, cut.rows, 1, g.k, 0};
+        group / each * cut.reach + first, cut.products, row, cut.rows, 1, g.k, 0};
     if (part.batches > cut.reach - first) part.batches = cut.reach - first;
     if (part.rows > g.m - row) part.rows = g.m - row;
     return part;
@@ -335,7 +334,7 @@ static inline matmul_product<T> matmul_partials_of(const matmul_product<T> &p, v
 template <typename T>
 gop_status matmul_add_partials(gop_ctx *ctx, const matmul_product<T> &p, const void *partials);
 
-/* ---- what some files have for others ---- */
+/* ---- what blocktiled.cu and splitk.cu have for other kernels ---- */
 
 /* Enqueues the kernel of 'blocktiled'. O is the output's type, or the sum's own for
  * partial sums. */

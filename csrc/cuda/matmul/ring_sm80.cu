@@ -1,10 +1,10 @@
 /*
  * ring_sm80.cu - matmul with few columns, by tensor cores fed from a ring in shared memory.
  *
- * Whoever asks memory for its next bytes only after the last have come waits for most of the
- * time. Copies that nobody waits for (cp.async) keep some 100 KB on their way to each
- * SM, in whole lines of memory, and no register holds them. The large operand is
- * read once, as it lies; the small one is first laid out as the factors that tensor cores take.
+ * A kernel that asks for its next bytes only once the last have come waits most of the time.
+ * Asynchronous copies (cp.async) keep some 100 KB on their way to each SM, in whole lines of
+ * memory, and take no registers. The large operand is read once, as it lies; the small one is
+ * first laid out as the factors that tensor cores take.
  */
 #include "cuda/matmul/lines.h"
 #include "cuda/matmul/thin.h"
@@ -22,8 +22,8 @@ struct ring_plan {
 
 #if GOP_SM80
 
-/* Writes the factors: tile by tile of columns, of this stage by stage. What pieces do not hold
- * becomes NaN, which every sum it meets will show. */
+/* Writes the factors: tile by tile of columns, of this stage by stage. A number that pieces
+ * cannot hold becomes NaN, and so does every sum it enters. */
 template <typename T, bool ALONG, int NT>
 __global__ void matmul_ring_pack_kernel(const matmul_product<T> p, uint8_t *to, int64_t stages,
                                         int64_t each, unsigned *wanted)
@@ -335,7 +335,7 @@ static gop_status matmul_ring_plan(const gop_ctx *ctx, const gop_task *task, gop
     thin_cut &cut = p->cut;
     matmul_tiling &tiling = cut;
     tiling = ring_tiling(thin_tiling_of(ctx, task, g, p->wide), parts);
-    cut.packed = false; /* thin_pack has no part in it */
+    cut.packed = false; /* thin_pack is not used */
     p->tiles = blocks_for(g.n * parts, cut.columns);
     p->stages = blocks_for(g.k, cut.step);
     p->each = p->tiles * p->stages * 8 * cut.columns;
@@ -348,8 +348,8 @@ static gop_status matmul_ring_plan(const gop_ctx *ctx, const gop_task *task, gop
 
 extern const gop_row matmul_ring_row = {
     .name = "ring",
-    .note = "few rows or columns: whole lines of the large operand by copies that nobody waits "
-            "for, from shared memory into tensor cores",
+    .note = "few rows or columns: whole lines of the large operand by asynchronous "
+            "copies, from shared memory into tensor cores",
     .role = GOP_CONFORMING,
     .plan = matmul_ring_plan,
     .dtypes = GOP_SM80 ? THIN_DTYPES : 0,

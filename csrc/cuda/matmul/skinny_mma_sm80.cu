@@ -1,11 +1,10 @@
 /*
  * skinny_mma_sm80.cu - matmul with few columns, by tensor cores fed straight from memory.
  *
- * With some columns a value of the large operand meets as many factors as the arithmetic units
- * can hardly serve at the memory's rate; tensor cores can. A sum may take its terms in any
- * order, so a lane loads 16 bytes where they lie and they are its fragments as they come:
- * nothing passes through shared memory. Halves are summed by tensor cores for few terms only,
- * as these truncate, and by additions of float32 from there on.
+ * With some ten columns the arithmetic units cannot keep up with memory; tensor cores can. A
+ * sum may take its terms in any order, so the 16 bytes that a lane loads are its fragments as
+ * they come: nothing passes through shared memory. Tensor cores truncate, so they sum only a
+ * few terms of halves, and float32 additions do the rest.
  */
 #include "cuda/matmul/thin.h"
 #include "cuda/common/mma.h"
@@ -169,7 +168,7 @@ GOP_DEVICE void skinny_mma_store(const matmul_product<T> &p,
     }
 }
 
-/* Two blocks an SM where they just miss that by themselves. */
+/* At least two blocks an SM where the compiler would just miss that. */
 template <typename T, bool ALONG, bool WIDE, int COLUMNS> __global__ void
 __launch_bounds__(THIN_THREADS, sizeof(T) == 2 && !ALONG && COLUMNS == 16 ? 2 : 1)
     matmul_skinny_mma_kernel(const matmul_product<T> p, const int parts)

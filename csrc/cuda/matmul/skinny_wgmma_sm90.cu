@@ -2,10 +2,10 @@
  * skinny_wgmma_sm90.cu - matmul of float32 with some columns: the large operand is split in
  * registers.
  *
- * To write a large operand's pieces and to read them again takes three times what reading it
- * takes; with some hundred columns that is more than multiplying. Here four warps copy it as it
- * lies into a ring in shared memory, and those that multiply split what they take from there:
- * wgmma takes one operand from registers. Only the small operand is packed.
+ * To write a large operand's pieces and to read them again takes three times as long as to read
+ * it; with a hundred columns that is longer than multiplying. Here four warps copy it as it
+ * lies into a ring in shared memory, and the warps that multiply split it in registers, from
+ * which wgmma takes one operand. Only the small operand is packed.
  */
 #include "cuda/matmul/lines.h"
 #include "cuda/common/pipeline.h"
@@ -72,8 +72,8 @@ __global__ void matmul_skinny_wgmma_pack_kernel(const matmul_product<T> p, uint8
     }
 }
 
-/* All lanes of a warp that multiplies have read. With __syncwarp the kernel is slower, which is
- * not understood; an arrival of each lane, which racecheck could follow, is slower still. */
+/* Waits until all lanes of a consumer warp have read. __syncwarp is slower here, for reasons
+ * unknown; an arrival of each lane, which racecheck could follow, is slower still. */
 GOP_DEVICE void skinny_wgmma_warp_meets(int warp)
 {
 #if GOP_WGMMA
@@ -266,7 +266,7 @@ static gop_status matmul_skinny_wgmma_plan(const gop_ctx *ctx, const gop_task *t
     thin_cut &cut = p->cut;
     matmul_tiling &tiling = cut;
     tiling = skinny_wgmma_tiling(thin_tiling_of(ctx, task, g, job.wide));
-    cut.packed = false; /* thin_pack has no part in it */
+    cut.packed = false; /* thin_pack is not used */
     job.tiles = blocks_for(g.n * parts, SKINNY_WGMMA_COLUMNS);
     job.stages = blocks_for(g.k, cut.step);
     p->each = job.tiles * job.stages * 32 * (SKINNY_WGMMA_COLUMNS / 8);

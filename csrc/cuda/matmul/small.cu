@@ -1,9 +1,9 @@
 /*
  * small.cu - matmul of many small matrices: a team of threads has a product.
  *
- * A product of 32 x 32 leaves most threads of the kernels above without work, and a block that
+ * A product of 32 x 32 leaves most threads of the other kernels without work, and a block that
  * waits for its operands is idle. Here a warp has a product of up to 32 x 32, eight threads one
- * of 8 x 8, and a few warps a larger one or a tile of it: nobody waits for another's operands.
+ * of 8 x 8, and a few warps a larger one or a tile of it: no team waits for another's operands.
  * A team's copies begin together, 16 bytes each where the operands allow it, and while one team
  * waits the others of its SM compute.
  */
@@ -80,7 +80,7 @@ __launch_bounds__(small_shape<T, LANES, R, C>::THREADS, small_shape<T, LANES, R,
     /* Main loop: fetch STAGES stages ahead, multiply. */
     sum_t<T> sum[R][C] = {};
     for (int64_t step = 0, fetched = 0; step * DEPTH < g.k; step++) {
-        if (step > 0 && left > 0) team_sync<LANES>(); /* nobody reads the stage any more */
+        if (step > 0 && left > 0) team_sync<LANES>(); /* no thread reads the stage any more */
         for (; fetched < step + STAGES; fetched++) {
             if (left > 0) fetch((int)(fetched % STAGES));
             copies.commit();
@@ -145,7 +145,7 @@ static gop_launch small_launch(int tile, gop_dtype dtype)
 
 static gop_status matmul_small_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    enum { SLOWER = 4 }; /* than the best kernel, cautiously */
+    enum { SLOWER = 4 }; /* times the best kernel's time, at most */
     const gop_gemm &g = task->geometry.gemm;
     const gop_dtype dtype = task->in[0].dtype;
     const bool is_half = dtype == GOP_FLOAT16 || dtype == GOP_BFLOAT16;

@@ -68,7 +68,7 @@ template <int LANES> GOP_DEVICE void team_sync(void)
     else __syncwarp();
 }
 
-/* A thread's copies, which nobody waits for where there are such. */
+/* A thread's copies to shared memory, asynchronous (cp.async) where the GPU has them. */
 template <typename T, int MOST> struct small_copies {
     typedef staged_t<T> H;
     async_copies<vec128<T>, MOST> wide;

@@ -105,7 +105,7 @@ extern const gop_row matmul_splitk_row = {
     .plan = matmul_splitk_plan,
 };
 
-/* For other kernels that cut sums. */
+/* For the other kernels that split sums. */
 #define ADDING(T)                                                                              \
     template gop_status matmul_add_partials<T>(gop_ctx *, const matmul_product<T> &,           \
                                                const void *);

@@ -1,5 +1,5 @@
 /*
- * steps.h - how a product by pieces is planned, and the launches of a step.
+ * steps.h - the plan of a product by pieces, and the launches of a step.
  */
 #ifndef GOP_CUDA_MATMUL_STEPS_H
 #define GOP_CUDA_MATMUL_STEPS_H
@@ -13,7 +13,7 @@
 enum { LAST = 1, SYMMETRIC = 2, CUTS = 4 }; /* cuts are numbered by these bits */
 
 struct split_plan {
-    int turned;                     /* out = (b^T a^T)^T, where out's columns are contiguous */
+    int transposed;                 /* out = (b^T a^T)^T, where out's columns are contiguous */
     int symmetric;                  /* b is a's transpose */
     int64_t rows, panels, products; /* of a step */
     int blocks, unit;               /* of terms, and how many of them are added at once */
@@ -36,7 +36,7 @@ template <typename X> static inline void exchange(X &a, X &b)
     a = b, b = first;
 }
 
-template <typename G> static inline void turn_product(G *g)
+template <typename G> static inline void transpose_product(G *g)
 {
     exchange(g->m, g->n);
     exchange(g->a_row, g->b_col);
@@ -77,7 +77,7 @@ static inline int64_t tiles_up(int64_t lines, int tile)
     return (lines + tile - 1) / tile * tile;
 }
 
-/* Steps short enough to be interrupted, that do not need too much memory at once. */
+/* Cuts a product into steps that are short enough to be interrupted and need little memory. */
 static inline void split_steps(const gop_ctx *ctx, const gop_gemm &g, int parts, size_t line,
                                split_plan *p)
 {
@@ -99,14 +99,14 @@ static inline void split_steps(const gop_ctx *ctx, const gop_gemm &g, int parts,
     p->products = fit < 1 ? 1 : fit < (double)g.batches ? (int64_t)fit : g.batches;
 }
 
-/* A plan for `bf16x3_packed` of numbers of so many `parts`, in scratch memory from byte `from`
+/* The plan of `bf16x3_packed` for numbers of `parts` reals, in scratch memory from byte `from`
  * on. */
 static inline void split_plan_of(const gop_ctx *ctx, const gop_task *task, int pieces,
                                  int parts, const engine_pace &pace, split_plan *p)
 {
     gop_gemm g = task->geometry.gemm;
-    p->turned = g.out_col != 1 && g.out_row == 1;
-    if (p->turned) turn_product(&g);
+    p->transposed = g.out_col != 1 && g.out_row == 1;
+    if (p->transposed) transpose_product(&g);
     p->symmetric = parts == 1 && of_itself(task->call);
     p->unit = pieces == 1 ? 4 : 1;
     const int64_t terms = IMAGE_TERMS * p->unit;
@@ -146,8 +146,8 @@ static split_step<T> split_step_of(const gop_task *task, const split_plan &plan,
                        nullptr};
     matmul_product<T> &p = s.p;
     s.symmetric = plan.symmetric && p.a == p.b;
-    if (plan.turned) {
-        turn_product(&p.g);
+    if (plan.transposed) {
+        transpose_product(&p.g);
         exchange(p.a, p.b);
     }
     if (p.part.batches > p.g.batches - batch) p.part.batches = p.g.batches - batch;
@@ -157,7 +157,7 @@ static split_step<T> split_step_of(const gop_task *task, const split_plan &plan,
     return s;
 }
 
-/* What a step packs. */
+/* What the pack of a step is told. */
 template <typename T, int PIECES>
 static image_job image_job_of(const split_plan &plan, const split_step<T> &s)
 {
@@ -175,7 +175,7 @@ static image_job image_job_of(const split_plan &plan, const split_step<T> &s)
     a.padded = s.cut->tiles_m * 128 * s.cut->waves;
     a.product = a.padded * line_bytes;
     a.shared = same_for_all(g, g.a);
-    a.turned = distance(g.a_row) < distance(g.a_col);
+    a.transposed = distance(g.a_row) < distance(g.a_col);
     a.runs = g.a_col == 1;
     a.vectors = in_runs(g, a.from, g.a_col, g.a_row, g.a, sizeof(T), 16);
     b.from = p.b;
@@ -185,7 +185,7 @@ static image_job image_job_of(const split_plan &plan, const split_step<T> &s)
     b.padded = s.cut->tiles_n * 128 * s.cut->cluster;
     b.product = b.padded * line_bytes;
     b.shared = same_for_all(g, g.b);
-    b.turned = distance(g.b_row) < distance(g.b_col);
+    b.transposed = distance(g.b_row) < distance(g.b_col);
     b.runs = g.b_col == 1;
     b.vectors = in_runs(g, p.b, g.b_col, g.b_row, g.b, sizeof(T), 16);
     job.k = PARTS * g.k;
@@ -205,7 +205,7 @@ static inline unsigned packers_of(const gop_ctx *ctx, const image_job &job)
     return (unsigned)(job.units < most ? job.units : most);
 }
 
-/* What it multiplies then. */
+/* What the engine is told. */
 template <typename T>
 static engine_job engine_job_of(const gop_ctx *ctx, const split_plan &plan,
                                 const split_step<T> &s, const image_job &pack)
@@ -253,7 +253,7 @@ static gop_status launch_engine(gop_ctx *ctx, const engine_cut &cut, const engin
                             : launch_engine_of<T, PIECES, HALF, 1, 1>(ctx, job);
 }
 
-/* A step of pieces: pack, multiply, add parts; and the kernel for what pieces do not hold. */
+/* Enqueues a step: pack, multiply, add parts, and the kernel for what pieces cannot hold. */
 template <typename T, int PIECES>
 static gop_status pieces_step(gop_ctx *ctx, const split_plan &plan, const split_step<T> &s)
 {

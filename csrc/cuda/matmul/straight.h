@@ -1,6 +1,6 @@
 /*
  * straight.h - operands as tensor maps want them: one axis contiguous, the rest at multiples of
- * 16 bytes. Of 2-byte items, what is not so is copied into scratch.
+ * 16 bytes. Operands of 2-byte items that are laid out otherwise are copied into scratch.
  */
 #ifndef GOP_CUDA_MATMUL_STRAIGHT_H
 #define GOP_CUDA_MATMUL_STRAIGHT_H
@@ -8,15 +8,15 @@
 #include "cuda/common/tma.h"
 #include "cuda/matmul/product.h"
 
-/* Lines are rows of a or columns of b; a turned operand is contiguous from line to line, others
- * along their terms. */
+/* Lines are rows of a or columns of b. A transposed operand is contiguous from line to line,
+ * others along their terms. */
 struct straight_operand {
     int64_t inner, outer, batches;  /* extents; 1 of the batch where it is the same for all */
     int64_t line, batch;            /* strides of the last two */
     int64_t from_inner, from_outer; /* strides before a copy */
-    bool turned, copied;
+    bool transposed, copied;
     int item = 2;         /* bytes */
-    bool rounded = false; /* to 11 bits where it is fetched */
+    bool rounded = false; /* TMA rounds it to 11 bits (TF32) */
 };
 
 static inline bool straight_strides(const void *data, const straight_operand &o)
@@ -36,12 +36,12 @@ static inline straight_operand straight_operand_of(const gop_gemm &g, const int6
     o.item = item;
     const int64_t uniform = uniform_batch(g, batch);
     const bool by_term = from_term == 1 || g.k == 1;
-    o.turned = !by_term && (from_line == 1 || lines == 1);
-    o.inner = o.turned ? lines : g.k;
-    o.outer = o.turned ? g.k : lines;
+    o.transposed = !by_term && (from_line == 1 || lines == 1);
+    o.inner = o.transposed ? lines : g.k;
+    o.outer = o.transposed ? g.k : lines;
     o.batches = uniform == 0 ? 1 : g.batches;
-    o.from_inner = o.turned ? from_line : from_term;
-    o.from_outer = o.turned ? from_term : from_line;
+    o.from_inner = o.transposed ? from_line : from_term;
+    o.from_outer = o.transposed ? from_term : from_line;
     o.line = o.outer > 1 ? o.from_outer : (o.inner + unit - 1) / unit * unit;
     o.batch = uniform == 0 ? o.line * o.outer : uniform;
     o.copied = (o.inner > 1 && o.from_inner != 1) || !straight_strides(data, o);
@@ -52,8 +52,8 @@ static inline straight_operand straight_operand_of(const gop_gemm &g, const int6
     return o;
 }
 
-/* The output, by rows: `copied` says that no map can write it. One writes to the end of the 16
- * bytes that a row ends in, which in a slice of a wider array are others' too. */
+/* The output, by rows; `copied`: no tensor map can write it. A map writes whole 16 bytes at the
+ * end of a row, which in a slice of a wider array hold other items too. */
 static inline straight_operand straight_result(const gop_gemm &g, const void *data)
 {
     straight_operand o = {g.n, g.m, g.batches, g.out_row, uniform_batch(g, g.out)};
@@ -63,8 +63,8 @@ static inline straight_operand straight_result(const gop_gemm &g, const void *da
     return o;
 }
 
-/* A product whose batch has its operands, and its results, at equal distances: what a kernel is
- * told that fetches by maps. matmul_product has axes for a batch. */
+/* What a kernel that fetches by tensor maps is told: operands and results of a batch lie at
+ * equal distances. (matmul_product has axes for a batch.) */
 template <typename T> struct straight_product {
     const T *a, *b;
     T *out;
@@ -106,10 +106,10 @@ static __global__ void __launch_bounds__(256)
     matmul_straighten_kernel(const straight_operand o, const matmul_geometry g, bool is_b,
                              const uint16_t *from, uint16_t *to)
 {
-    const int64_t pieces = o.line / 8, count = o.batches * o.outer * pieces;
+    const int64_t chunks = o.line / 8, count = o.batches * o.outer * chunks;
     for (int64_t at = (int64_t)blockIdx.x * 256 + threadIdx.x; at < count;
          at += (int64_t)gridDim.x * 256) {
-        const int64_t i = at % pieces * 8, y = at / pieces % o.outer, z = at / pieces / o.outer;
+        const int64_t i = at % chunks * 8, y = at / chunks % o.outer, z = at / chunks / o.outer;
         const matmul_offsets of = matmul_batch(g, z);
         const uint16_t *row = from +
                               (o.batches == 1 ? 0
@@ -126,8 +126,8 @@ static __global__ void __launch_bounds__(256)
 static inline gop_status straighten(gop_ctx *ctx, const straight_operand &o, const gop_gemm &g,
                                     bool is_b, const void *from, void *to)
 {
-    const int64_t pieces = o.batches * o.outer * (o.line / 8);
-    return GOP_LAUNCH(ctx, matmul_straighten_kernel, (unsigned)blocks_for(pieces, 256), 256, 0,
+    const int64_t chunks = o.batches * o.outer * (o.line / 8);
+    return GOP_LAUNCH(ctx, matmul_straighten_kernel, (unsigned)blocks_for(chunks, 256), 256, 0,
                       o, matmul_geometry_of(g), is_b, (const uint16_t *)from, (uint16_t *)to);
 }
 

@@ -36,7 +36,7 @@ static gop_status matmul_strided(gop_ctx *ctx, const gop_task *task, int64_t ste
 
 static gop_status matmul_strided_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    enum { SLOWER = 128 }; /* than the best kernel, cautiously */
+    enum { SLOWER = 128 }; /* times the best kernel's time, at most */
     matmul_plan_steps(ctx, task, SLOWER, plan);
     return GOP_OK;
 }

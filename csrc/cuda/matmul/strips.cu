@@ -61,7 +61,7 @@ static gop_status matmul_strips(gop_ctx *ctx, const gop_task *task, int64_t step
 
 static gop_status matmul_strips_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    enum { SLOWER = 4 }; /* than the best kernel, cautiously */
+    enum { SLOWER = 4 }; /* times the best kernel's time, at most */
     matmul_plan_steps(ctx, task, SLOWER, plan);
     return GOP_OK;
 }

@@ -1,9 +1,9 @@
 /*
  * tensor_sm80.cu - matmul by tensor cores with factors of 11 bits.
  *
- * A tensor core multiplies a 16 x 8 by an 8 x 8 matrix at a time, whose values lie spread over
- * the registers of a warp: 1024 multiply-adds for six registers a thread. Factors are rounded
- * to TF32, which has float32's range and 11 bits; the results show it.
+ * A tensor core multiplies a 16 x 8 by an 8 x 8 matrix, spread over the registers of a warp:
+ * 1024 multiply-adds for six registers a thread. Factors are rounded to TF32, which has
+ * float32's range but 11 bits; so results are less accurate.
  */
 #include "cuda/matmul/product.h"
 #include "cuda/common/mma.h"

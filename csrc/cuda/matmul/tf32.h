@@ -21,31 +21,31 @@ enum {
     TF32_RESULTS = 16 * TF32_PITCH, /* of a warp */
     TF32_SHARED = TF32_SLOTS * (TF32_SLOT + 16) + 8 * TF32_RESULTS * 4 + 1024,
     TF32_LINE = TF32_OTHER * TF32_CLUSTER, /* of a cluster's results */
-    TF32_PIECE = TF32_WIDE * TF32_LINE,
+    TF32_PARTIAL = TF32_WIDE * TF32_LINE,
 };
 
 struct tf32_work {
     gop_cuda_tensor_map wide, other;
     matmul_geometry g; /* its a is wide */
-    float *out, *pieces;
+    float *out, *partials;
     int wide_batch, other_batch; /* whether the operand differs from product to product */
     int together;                /* results that are neighbours may be written as one */
-    tile_schedule turns;         /* a stage is a pair of slots, across: of clusters */
+    tile_schedule schedule;      /* a stage is a pair of slots, across: of clusters */
     int first, last;             /* of its items */
 };
 
 /* ---- operands ---- */
 
-/* As it lies where a map describes it and, if it has to, it lies along its terms; else copied
- * so. */
+/* The operand as it lies, if a tensor map can describe it and its terms are contiguous where
+ * they must be (`along`); else a copy that is laid out so. */
 static inline straight_operand tf32_operand(const gop_gemm &g, const int64_t *batch,
                                             const void *data, int64_t lines, int64_t from_line,
                                             int64_t from_term, bool along)
 {
     straight_operand o = straight_operand_of(g, batch, data, lines, from_line, from_term, 4);
     o.rounded = true;
-    if (!o.copied && !(along && o.turned)) return o;
-    o.copied = true, o.turned = false;
+    if (!o.copied && !(along && o.transposed)) return o;
+    o.copied = true, o.transposed = false;
     o.inner = g.k, o.outer = lines;
     o.from_inner = from_term, o.from_outer = from_line;
     o.line = (g.k + 3) / 4 * 4;
@@ -99,12 +99,13 @@ static inline gop_status tf32_copy(gop_ctx *ctx, const straight_operand &o, cons
 
 /* ---- tiles ---- */
 
-/* The tiles of the last turn in so many pieces, and what all takes, in pairs of slots. */
+/* Cuts the sums of the last wave into `split` partial ones; returns the time of all, in pairs
+ * of slots. */
 static inline double tf32_count_waves(const gop_ctx *ctx, const gop_gemm &g, int split,
                                       tile_schedule *t)
 {
     enum { AROUND = 3, ADDING = 4 }; /* a tile's start and end; the launch that adds */
-    const double piece = 0.1;        /* written and read once more */
+    const double partial = 0.1;      /* written and read once more */
     const int tiles_m = (int)((g.m + TF32_WIDE - 1) / TF32_WIDE);
     const int tiles_n = (int)((g.n + TF32_LINE - 1) / TF32_LINE);
     const int pairs = (int)((g.k + 2 * TF32_TERMS - 1) / (2 * TF32_TERMS));
@@ -112,16 +113,16 @@ static inline double tf32_count_waves(const gop_ctx *ctx, const gop_gemm &g, int
     const int slots = ctx->info.processors / TF32_CLUSTER;
     const int rest = split > 1 ? tiles % slots : 0, full = tiles - rest;
     *t = {tiles_m, tiles_n, tiles, 8, pairs, full, split, full + rest * split};
-    const int turns = (full + slots - 1) / slots, cut = (rest * split + slots - 1) / slots;
-    return turns * (pairs + AROUND) + cut * ((pairs + split - 1) / split + AROUND) +
-           (rest ? ADDING + rest * split * piece : 0);
+    const int rounds = (full + slots - 1) / slots, cut = (rest * split + slots - 1) / slots;
+    return rounds * (pairs + AROUND) + cut * ((pairs + split - 1) / split + AROUND) +
+           (rest ? ADDING + rest * split * partial : 0);
 }
 
-/* `alike`: all sums are cut, or none, so that two that swap their factors stay equal. */
+/* `alike`: all sums are cut, or none, so that two sums with swapped factors stay equal. */
 static inline void tf32_choose_schedule(const gop_ctx *ctx, const gop_gemm &g, bool alike,
                                         tile_schedule *best)
 {
-    enum { MOST = 16 }; /* pieces */
+    enum { MOST = 16 }; /* partial sums */
     double least = 0;
     for (int split = 1; split <= MOST && (split == 1 || 64 * split <= g.k); split++) {
         tile_schedule t;

@@ -3,10 +3,9 @@
  *
  * wgmma takes 4-byte factors from shared memory only where they lie along
  * their terms, as rows of a do and rows of b do not. It takes one operand from registers, so
- * that is b, and the product is computed turned: 64 columns of b by 256 rows of a an
- * instruction. Lanes read b's tile in the order in which TMA put it; which of the
- * 64 a lane has is free, and chosen so that no two meet in a bank. The engine rounds what it
- * fetches, to nearest.
+ * that is b, and the product is computed transposed: 64 columns of b by 256 rows of a an
+ * instruction. Lanes read b's tile as TMA stored it; which of the 64 columns a lane has is
+ * free, and chosen without bank conflicts. TMA rounds what it fetches, to nearest.
  */
 #include "cuda/matmul/tf32.h"
 #include "cuda/common/pipeline.h"
@@ -16,9 +15,9 @@
 struct tf32_plan {
     straight_operand wide, other;
     gop_gemm g;
-    tile_schedule turns;
-    size_t other_copy, pieces; /* offsets into scratch */
-    int swapped;               /* b is the wide one */
+    tile_schedule schedule;
+    size_t other_copy, partials; /* offsets into scratch */
+    int swapped;                 /* b is the wide one */
     int per_step;
 };
 
@@ -29,10 +28,10 @@ template <bool ALONG> GOP_DEVICE void tf32_fetch(const tf32_work &w, uint8_t *sl
                                                  uint64_t *full, uint64_t *empty, int rank)
 {
     int slot = 0;
-    uint32_t parity = 1; /* the first wait is for nobody */
+    uint32_t parity = 1; /* at first all slots are free */
     for (int it = w.first + blockIdx.x / TF32_CLUSTER; it < w.last;
          it += gridDim.x / TF32_CLUSTER) {
-        const tile_item i = tile_item_of<TF32_WIDE, TF32_LINE>(w.turns, it);
+        const tile_item i = tile_item_of<TF32_WIDE, TF32_LINE>(w.schedule, it);
         const int zw = w.wide_batch ? i.batch : 0, zo = w.other_batch ? i.batch : 0;
         const int half = TF32_WIDE / TF32_CLUSTER, n = i.j0 + rank * TF32_OTHER;
         for (int s = i.first * 2; s < i.last * 2; s++) {
@@ -66,7 +65,7 @@ struct tf32_lane {
 
 /* ALONG, a slot has lines of 32 terms: of eight lanes that read a term each has another
  * remainder of its line by 8. Else it has terms of 32 lines, four times: 16 lanes read four
- * pieces of 16 bytes of each of four terms, all in different banks. */
+ * chunks of 16 bytes of each of four terms, all in different banks. */
 template <bool ALONG> GOP_DEVICE tf32_lane tf32_lane_of(int thread)
 {
     const int warp = thread / 32, g = thread % 32 / 4, q = thread % 4;
@@ -78,10 +77,10 @@ template <bool ALONG> GOP_DEVICE tf32_lane tf32_lane_of(int thread)
         at.first = one * 128 + one % 8 * 16 + q * 4;
         at.second = two * 128 + two % 8 * 16 + q * 4;
     } else {
-        const int piece = g / 2 % 2 * 4 + warp % 2 * 2 + g / 4;
-        at.line = warp / 2 * 32 + piece * 4 + g % 2 * 2;
+        const int chunk = g / 2 % 2 * 4 + warp % 2 * 2 + g / 4;
+        at.line = warp / 2 * 32 + chunk * 4 + g % 2 * 2;
         at.flipped = false;
-        at.first = warp / 2 * TF32_TERMS * 128 + q * 128 + (piece ^ q) * 16 + g % 2 * 8;
+        at.first = warp / 2 * TF32_TERMS * 128 + q * 128 + (chunk ^ q) * 16 + g % 2 * 8;
         at.second = (at.first ^ 64) + 4 * 128;
     }
     return at;
@@ -107,9 +106,9 @@ GOP_DEVICE void tf32_take(uint32_t (&x)[16], const uint8_t *other, const tf32_la
     }
 }
 
-/* Of the 64 x 256 results of a warpgroup a thread has two neighbours of the other operand's
- * lines and, of the wide one's, 8 j + 2 q and the next, in sum[4 j ...]. `to` is the place of
- * the first. PAIRS: both lines' are neighbours in memory and inside. */
+/* Writes a thread's part of a warpgroup's 64 x 256 results: two neighbouring lines of the other
+ * operand by lines 8 j + 2 q and the next of the wide one, in sum[4 j ...]. `to` is the place
+ * of the first. PAIRS: both lines' are neighbours in memory and inside. */
 template <bool PAIRS> GOP_DEVICE void put_along(const float (&sum)[128], float *to, int64_t row,
                                                 int64_t col, bool flipped, int64_t rows,
                                                 int64_t columns)
@@ -155,7 +154,7 @@ GOP_DEVICE void put_down(const float (&sum)[128], float *results, float *to, int
     }
 }
 
-/* Whole sums into `out`, pieces into scratch, where they lie as out does. */
+/* Writes whole sums to `out`, partial ones to scratch, laid out as out. */
 GOP_DEVICE void tf32_write(const tf32_work &w, const float (&sum)[128], float *results,
                            const tile_item &i, int rank, const tf32_lane &at)
 {
@@ -163,7 +162,7 @@ GOP_DEVICE void tf32_write(const tf32_work &w, const float (&sum)[128], float *r
     const int q = threadIdx.x % 4 * 2;
     if (i.part >= 0) {
         const int side = rank * TF32_OTHER;
-        float *const to = w.pieces + (int64_t)i.part * TF32_PIECE;
+        float *const to = w.partials + (int64_t)i.part * TF32_PARTIAL;
         if (along)
             put_along<true>(sum, to + q * TF32_LINE + side + at.line, TF32_LINE, 1, at.flipped,
                             0, 0);
@@ -194,7 +193,7 @@ template <bool ALONG> GOP_DEVICE void tf32_multiply(const tf32_work &w, const ui
     uint32_t parity = 0;
     for (int it = w.first + blockIdx.x / TF32_CLUSTER; it < w.last;
          it += gridDim.x / TF32_CLUSTER) {
-        const tile_item i = tile_item_of<TF32_WIDE, TF32_LINE>(w.turns, it);
+        const tile_item i = tile_item_of<TF32_WIDE, TF32_LINE>(w.schedule, it);
         float sum[128];
         uint32_t factors[2][16]; /* one is filled while the other is multiplied */
         for (int pair = i.first; pair < i.last; pair++) {
@@ -245,22 +244,23 @@ template <bool ALONG> __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREA
         setmaxnreg_inc<232>();
         tf32_multiply<ALONG>(w, slots, full, empty, rank);
     }
-    cluster_sync(); /* nobody ends while the other may write here */
+    cluster_sync(); /* the other block may still write to this one */
 }
 
-/* Adds the pieces of sums, first to last; a thread has four neighbours. */
+/* Adds the partial sums, first to last; a thread has four neighbours. */
 __global__ void __launch_bounds__(256)
     matmul_tf32_partials_kernel(const __grid_constant__ tf32_work w)
 {
-    static_assert((int)TF32_WIDE == (int)TF32_LINE, "pieces are square");
-    const tile_item i = tile_item_of<TF32_WIDE, TF32_LINE>(w.turns, w.turns.whole + blockIdx.x);
+    static_assert((int)TF32_WIDE == (int)TF32_LINE, "partials are square");
+    const tile_item i =
+        tile_item_of<TF32_WIDE, TF32_LINE>(w.schedule, w.schedule.whole + blockIdx.x);
     const bool along = w.g.out_col == 1;
     const int at = (blockIdx.y * 256 + threadIdx.x) * 4;
     const int slow = at / TF32_LINE, fast = at % TF32_LINE;
-    const float *const from = w.pieces + (int64_t)blockIdx.x * TF32_PIECE + at;
+    const float *const from = w.partials + (int64_t)blockIdx.x * TF32_PARTIAL + at;
     float4 sum = *(const float4 *)from;
-    for (int s = 1; s < w.turns.slices; s++) {
-        const float4 x = *(const float4 *)(from + (int64_t)s * gridDim.x * TF32_PIECE);
+    for (int s = 1; s < w.schedule.slices; s++) {
+        const float4 x = *(const float4 *)(from + (int64_t)s * gridDim.x * TF32_PARTIAL);
         sum.x += x.x, sum.y += x.y, sum.z += x.z, sum.w += x.w;
     }
     const int64_t m = i.i0 + (int64_t)(along ? slow : fast);
@@ -278,7 +278,7 @@ __global__ void __launch_bounds__(256)
 static gop_status matmul_tf32(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const tf32_plan &plan = *GOP_OWN(const tf32_plan, task->plan);
-    const tile_schedule &t = plan.turns;
+    const tile_schedule &t = plan.schedule;
     const gop_gemm &g = plan.g;
     char *const scratch = (char *)task->scratch;
     const void *wide = task->in[plan.swapped].data, *other = task->in[1 - plan.swapped].data;
@@ -294,35 +294,35 @@ static gop_status matmul_tf32(gop_ctx *ctx, const gop_task *task, int64_t step)
     tf32_work w = {};
     w.g = matmul_geometry_of(g);
     w.out = (float *)task->out[0].data;
-    w.pieces = (float *)(scratch + plan.pieces);
+    w.partials = (float *)(scratch + plan.partials);
     w.wide_batch = plan.wide.batches > 1, w.other_batch = plan.other.batches > 1;
     const int64_t line = g.out_col == 1 ? g.out_row : g.out_col, fit = g.out_col == 1 ? 2 : 4;
     w.together = (g.out_col == 1 || g.out_row == 1) && line % fit == 0 &&
                  (uintptr_t)w.out % (size_t)(4 * fit) == 0;
     for (int axis = 0; axis < g.batch_rank; axis++) w.together &= g.out[axis] % fit == 0;
-    w.turns = t;
+    w.schedule = t;
     w.first = (int)step * plan.per_step;
     w.last = t.items - w.first < plan.per_step ? t.items : w.first + plan.per_step;
     GOP_TRY(straight_map(&w.wide, plan.wide, wide, TF32_WIDE / TF32_CLUSTER));
-    GOP_TRY(
-        straight_map(&w.other, plan.other, other, plan.other.turned ? TF32_TERMS : TF32_OTHER));
+    GOP_TRY(straight_map(&w.other, plan.other, other,
+                         plan.other.transposed ? TF32_TERMS : TF32_OTHER));
     const int most = ctx->info.processors / TF32_CLUSTER, items = w.last - w.first;
     const gop_cuda_grid grid((items < most ? items : most) * TF32_CLUSTER, TF32_CLUSTER);
     GOP_TRY(
-        plan.other.turned
+        plan.other.transposed
             ? GOP_LAUNCH(ctx, matmul_tf32_kernel<false>, grid, BLOCK_THREADS, TF32_SHARED, w)
             : GOP_LAUNCH(ctx, matmul_tf32_kernel<true>, grid, BLOCK_THREADS, TF32_SHARED, w));
     const int rest = t.tiles - t.whole;
     if (rest == 0 || w.last < t.items) return GOP_OK;
-    return GOP_LAUNCH(ctx, matmul_tf32_partials_kernel, dim3((unsigned)rest, TF32_PIECE / 1024),
-                      256, 0, w);
+    return GOP_LAUNCH(ctx, matmul_tf32_partials_kernel,
+                      dim3((unsigned)rest, TF32_PARTIAL / 1024), 256, 0, w);
 }
 
 #else
 static const gop_launch matmul_tf32 = nullptr;
 #endif
 
-/* How many lines have to be copied with these roles. */
+/* Fills in the operands of these roles; returns how many lines have to be copied. */
 static double tf32_operands(const gop_gemm &g, const void *a, const void *b, tf32_plan *p)
 {
     p->g = g;
@@ -334,10 +334,13 @@ static double tf32_operands(const gop_gemm &g, const void *a, const void *b, tf3
 static gop_status matmul_tf32_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'tf32'"));
-    enum { MOST_TERMS = 65536 }; /* up to which sums are cut less than their factors */
+    enum {
+        MOST_TERMS = 65536
+    }; /* the longest sums whose truncation stays below that of their factors */
     const gop_gemm &g = task->geometry.gemm;
     plan->precision = GOP_TF32;
-    if (task->call->params.matmul.precision < GOP_TF32) return GOP_OK; /* refused for that */
+    if (task->call->params.matmul.precision < GOP_TF32)
+        return GOP_OK; /* refused because of the precision */
     GOP_TRY(matmul_takes_batch(g, "tf32"));
     const double tiles = (double)((g.m + 127) / 128) * (double)((g.n + 127) / 128);
     if (g.k < 32 || g.k > MOST_TERMS || g.m > INT32_MAX / 2 || g.n > INT32_MAX / 2 ||
@@ -348,19 +351,19 @@ static gop_status matmul_tf32_plan(const gop_ctx *ctx, const gop_task *task, gop
                         MOST_TERMS, (long long)g.batches, (long long)g.m, (long long)g.n,
                         (long long)g.k);
     tf32_plan *const p = GOP_OWN(tf32_plan, plan);
-    tf32_plan turned = {};
+    tf32_plan exchanged = {};
     *p = {};
-    turned.swapped = 1;
+    exchanged.swapped = 1;
     const void *const a = task->in[0].data, *const b = task->in[1].data;
     const double copied = tf32_operands(g, a, b, p);
-    if (tf32_operands(matmul_swapped(g), b, a, &turned) < copied) *p = turned;
-    tile_schedule &t = p->turns;
+    if (tf32_operands(matmul_swapped(g), b, a, &exchanged) < copied) *p = exchanged;
+    tile_schedule &t = p->schedule;
     tf32_choose_schedule(ctx, p->g, of_itself(task->call), &t);
     p->other_copy = straight_bytes(p->wide);
-    p->pieces = p->other_copy + straight_bytes(p->other);
-    plan->scratch = p->pieces + (size_t)(t.items - t.whole) * TF32_PIECE * sizeof(float);
+    p->partials = p->other_copy + straight_bytes(p->other);
+    plan->scratch = p->partials + (size_t)(t.items - t.whole) * TF32_PARTIAL * sizeof(float);
     /* Some 50 ms a step. */
-    const double fit = 1.5e13 / (2.0 * TF32_PIECE * (double)g.k);
+    const double fit = 1.5e13 / (2.0 * TF32_PARTIAL * (double)g.k);
     p->per_step = fit < 1 ? 1 : fit < (double)t.items ? (int)fit : t.items;
     plan->steps = (t.items + p->per_step - 1) / p->per_step;
     plan->launch = matmul_tf32;

@@ -12,9 +12,9 @@
 
 enum { THIN_COLUMNS = 64 };
 
-/* The small operand copied as a kernel likes to read it: columns stand in bands of `gemv_col`,
- * and in a band `terms` terms of a column at a time, then those of the next column. What does
- * not exist is 0. */
+/* The layout of the small operand's copy: columns stand in bands of `gemv_col`, and in a band
+ * `terms` terms of a column are followed by those of the next column. What does not exist is 0.
+ */
 struct thin_layout {
     int64_t terms, columns;
 };
@@ -32,8 +32,8 @@ struct thin_block {
     int64_t tile, i0, chunk, batch, begin, end;
 };
 
-/* Blocks lie in this order: tiles of columns, of which there are `across`, rows, so many each,
- * chunks of the sums, products. */
+/* The order of blocks, fastest first: tiles of columns (there are `across`), rows, chunks of
+ * the sums, products. */
 template <typename T> GOP_DEVICE thin_block thin_block_of(const matmul_product<T> &p, int64_t i,
                                                           int64_t across, int rows)
 {
@@ -80,7 +80,7 @@ static inline gop_gemm thin_geometry(const gop_task *task, int *swapped)
     return *swapped ? matmul_swapped(g) : g;
 }
 
-/* Whether neighbours of a column of the outputs are nearer than those of a row. */
+/* Whether outputs of a column lie nearer to each other than those of a row. */
 GOP_DEVICE bool thin_down_first(const matmul_geometry &g)
 {
     return (g.out_row < 0 ? -g.out_row : g.out_row) < (g.out_col < 0 ? -g.out_col : g.out_col);
@@ -97,10 +97,10 @@ template <typename R> GOP_DEVICE complex<R> lane_across(complex<R> value, int d)
     return {lane_across(value.re, d), lane_across(value.im, d)};
 }
 
-/* Adds N sums across WIDTH lanes. While there are two or more a lane gives half of its sums
- * away and keeps the other half: N + 4 exchanges instead of 5 N. Lane l ends with the EACH sums
- * from first(l) on. Lanes that end with the same sums have added them in other orders, so that
- * their NaNs may differ: the first of them is_first. */
+/* Adds N sums across WIDTH lanes. As long as a lane has two or more, it gives half of them away
+ * and keeps the other half: N + 4 exchanges instead of 5 N. Lane l ends with the EACH sums from
+ * first(l) on. Lanes that end with the same sums have added them in different orders, so their
+ * NaNs may differ; the one to store is_first. */
 template <int N, int WIDTH> struct lane_fold {
     enum { SPREAD = N < WIDTH ? N : WIDTH, EACH = N / SPREAD };
     static GOP_DEVICE int first(int lane) { return lane / (WIDTH / SPREAD) * EACH; }
@@ -132,7 +132,7 @@ template <typename T, int V> struct alignas(V * sizeof(T)) thin_group {
     T at[V];
 };
 
-/* To the output, or to scratch where the sum is of a chunk. */
+/* Stores to the output, or to scratch if the sum is of a chunk. */
 template <typename T>
 GOP_DEVICE void thin_put(const matmul_product<T> &p, int64_t at, int64_t chunk, sum_t<T> sum)
 {
@@ -148,7 +148,7 @@ thin_add_partials(gop_ctx *ctx, const gop_task *task, const matmul_part &part)
     return matmul_add_partials(ctx, matmul_product_of<T>(task, part), task->scratch);
 }
 
-/* ---- the small operand, copied as the kernels like to read it ---- */
+/* ---- the copy of the small operand ---- */
 
 static inline int64_t thin_padded(int64_t count, int64_t to)
 {
@@ -200,7 +200,7 @@ thin_pack(gop_ctx *ctx, const gop_task *task, const thin_cut &cut, matmul_produc
 
 /* ---- plans ---- */
 
-/* What its blocks depend on; `wide`: thin_wide of the large operand. */
+/* What the tiling depends on; `wide`: thin_wide of the large operand. */
 static inline tiling_of thin_tiling_of(const gop_ctx *ctx, const gop_task *task,
                                        const gop_gemm &g, bool wide)
 {
@@ -243,7 +243,7 @@ static inline void thin_scratch(const gop_task *task, const gop_gemm &g, thin_cu
                     : (size_t)partials;
 }
 
-/* Refuses what has no thin side: more columns than `most`, or no larger operand. */
+/* Refuses products with more than `most` columns, or without a clearly larger operand. */
 static inline gop_status thin_takes(const gop_gemm &g, const char *who, int most = THIN_COLUMNS)
 {
     GOP_TRY(matmul_takes_batch(g, who));

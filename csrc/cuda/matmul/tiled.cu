@@ -55,7 +55,7 @@ static gop_status matmul_tiled_plan(const gop_ctx *ctx, const gop_task *task, go
 #define OF_32(T) matmul_tiled<T, 32>
     static const gop_launch of_16[] = MATMUL_LAUNCHES(OF_16);
     static const gop_launch of_32[] = MATMUL_LAUNCHES(OF_32);
-    enum { SLOWER = 8 }; /* than the best kernel, cautiously */
+    enum { SLOWER = 8 }; /* times the best kernel's time, at most */
     plan->launch = (task->tune[0] == 16 ? of_16 : of_32)[task->in[0].dtype];
     matmul_plan_steps(ctx, task, SLOWER, plan);
     return GOP_OK;

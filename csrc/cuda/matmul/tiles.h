@@ -32,8 +32,8 @@ template <typename T> struct matmul_tile {
     int64_t out;    /* in items from p.out on */
 };
 
-/* Blocks lie in this order: tiles of a product, chunks of the sums, products. Tiles follow each
- * other down the columns, in groups of GROUP rows, or of all where it is 0. */
+/* The order of blocks, fastest first: tiles of a product, chunks of the sums, products. Tiles
+ * follow each other down the columns, in groups of GROUP rows, or of all rows if it is 0. */
 template <int M, int N, int GROUP, typename T>
 GOP_DEVICE matmul_tile<T> matmul_tile_of(const matmul_product<T> &p)
 {
@@ -58,7 +58,7 @@ GOP_DEVICE matmul_tile<T> matmul_tile_of(const matmul_product<T> &p)
     return tile;
 }
 
-/* Their number: the blocks of a launch. */
+/* The number of blocks of a launch. */
 template <int M, int N, typename T>
 static inline unsigned matmul_tile_count(const matmul_product<T> &p)
 {

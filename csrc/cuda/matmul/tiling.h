@@ -1,5 +1,6 @@
 /*
- * tiling.h - how kernels cut a product into blocks: their plans ask, and choose.cu for times.
+ * tiling.h - how kernels cut a product into blocks; plans ask, and choose.cu, to estimate
+ * times.
  */
 #ifndef GOP_CUDA_MATMUL_TILING_H
 #define GOP_CUDA_MATMUL_TILING_H
@@ -8,12 +9,12 @@
 
 #include "cuda/matmul/tiles.h"
 
-/* What a cut depends on. Of products with few columns a is the large operand. */
+/* What a cut depends on. If there are few columns, a is the large operand. */
 struct tiling_of {
     int64_t m, n, k, batches;
     int item, processors;
-    bool a_along, a_wide, b_along, b_wide; /* terms are neighbours; 16 bytes of neighbours are
-                                              whole wherever a kernel looks */
+    bool a_along, a_wide, b_along,
+        b_wide; /* terms are contiguous; all vectors of 16 bytes are aligned and whole */
 };
 
 /* The call, for kernels that copy tiles of either order, by 16 bytes where they can. */
@@ -70,7 +71,7 @@ static inline constexpr int thin_rows_of(int width, int sum)
 }
 
 /* How many chunks of a sum fill the device, which has so many blocks an SM at a time.
- * The same for the same device and shape, so the bits are, too. */
+ * Depends only on the device and the shape, and so do the bits. */
 static inline void thin_split(const tiling_of &p, int64_t shortest, int a_processor,
                               matmul_tiling *t)
 {
@@ -87,7 +88,7 @@ static inline void thin_split(const tiling_of &p, int64_t shortest, int a_proces
     t->blocks = blocks * t->split;
 }
 
-/* Of the kernels of these widths. */
+/* The index of the kernel of this width. */
 static inline int thin_index(int width)
 {
     return __builtin_ctz((unsigned)width);
@@ -219,8 +220,8 @@ static inline int small_tiles_of(gop_dtype dtype)
     return dtype == GOP_FLOAT32 ? SMALL_TILES : SMALL_TILES_OF_ALL;
 }
 
-/* The tile that takes the least time: rounds of blocks, each as long as the tile costs. Large
- * tiles cost less an output, small ones leave less of themselves, or of the device, empty. */
+/* The tile of the least time: waves of blocks, times the cost of a tile. Large tiles cost less
+ * per output; small ones leave less of a tile, or of the device, empty. */
 static inline matmul_tiling small_tiling(const tiling_of &p, int tiles_of_dtype)
 {
     const bool wide = p.a_wide && p.b_wide;
@@ -248,11 +249,10 @@ static inline matmul_tiling small_tiling(const tiling_of &p, int tiles_of_dtype)
 enum { BF16X3_SMALL_TILES = 3 };
 static const int bf16x3_small_tiles[BF16X3_SMALL_TILES][2] = {{32, 32}, {64, 64}, {128, 64}};
 
-/* The tile whose blocks take the least time: outputs that an SM computes, and what it
- * loads for them. */
+/* The tile of the least time: outputs that an SM computes, and what it loads for them. */
 static inline matmul_tiling bf16x3_small_tiling(const tiling_of &p)
 {
-    enum { LOADED = 16 };              /* outputs that take as long as a line of a tile */
+    enum { LOADED = 16 }; /* outputs that cost as much as loading a line of a tile */
     enum { SHORTEST = 256, FULL = 4 }; /* terms of a chunk; chunks that are worth a launch */
     matmul_tiling best = {};
     int64_t least = 0;
@@ -279,7 +279,7 @@ static inline matmul_tiling bf16x3_small_tiling(const tiling_of &p)
 
 enum { MMA_TILES = 2 };
 
-/* The same of halves; sums are cut where their tiles leave SMs idle. */
+/* The same for halves; sums are cut if their tiles leave SMs idle. */
 static inline matmul_tiling mma_tiling(const tiling_of &p)
 {
     static const int tiles[MMA_TILES][3] = {{64, 64, 4096 + 2048}, {128, 128, 13000 + 4096}};
@@ -311,7 +311,7 @@ static inline matmul_tiling mma_tiling(const tiling_of &p)
 enum { SPLITK_SHORTEST = 256 }; /* terms of a chunk at least */
 
 /* Two blocks an SM, chunks of whole tiles; split < 2: no chunk would be long enough.
- * The same for the same device and shape, so the bits are, too. */
+ * Depends only on the device and the shape, and so do the bits. */
 static inline matmul_tiling splitk_tiling(const tiling_of &p)
 {
     enum { CHUNKS = 1024 }; /* of a sum at most */

@@ -2,8 +2,7 @@
  * wgmma_f16.h - what the kernel of wgmma_f16_sm90.cu is told, and how its tiles are cut.
  *
  * Tiles are 128 rows by 128 columns, or 256 by 128; a cluster of two blocks has two of them
- * side by side. When the last turn of the SMs would leave some idle, its tiles are cut
- * along l.
+ * side by side. If the last wave would leave SMs idle, its tiles are cut along l.
  */
 #ifndef GOP_CUDA_MATMUL_WGMMA_F16_H
 #define GOP_CUDA_MATMUL_WGMMA_F16_H
@@ -16,7 +15,8 @@ struct matmul_schedule : tile_schedule { /* across: of clusters */
     int waves, cluster;                  /* 128 * waves rows a tile, blocks of a cluster */
 };
 
-/* One way to do it, and what it takes, counted in 128 x 128 x 128 products of one SM. */
+/* Fills in the schedule of one choice; returns its time in 128 x 128 x 128 products of one SM.
+ */
 static inline double matmul_count_waves(const gop_ctx *ctx, const gop_gemm &g, int waves,
                                         int cluster, int split, matmul_schedule *t)
 {
@@ -34,17 +34,17 @@ static inline double matmul_count_waves(const gop_ctx *ctx, const gop_gemm &g, i
      * and end take as long as two pairs. */
     const double slower = waves * (waves == 2 ? 1 : cluster == 2 ? 1.2 : 1.5);
     const double each = slower * ((double)pairs + 2);
-    const double piece = slower * ((double)((pairs + split - 1) / split) + 2);
-    const double turns = (double)((full + slots - 1) / slots);
+    const double partial = slower * ((double)((pairs + split - 1) / split) + 2);
+    const double rounds = (double)((full + slots - 1) / slots);
     const double cut = (double)((rest * split + slots - 1) / slots);
-    return turns * each + cut * piece + (rest ? 6 + 0.5 * split * waves : 0);
+    return rounds * each + cut * partial + (rest ? 6 + 0.5 * split * waves : 0);
 }
 
-/* `alike`: all sums are cut, or none, so that two that swap their factors stay equal. */
+/* `alike`: all sums are cut, or none, so that two sums with swapped factors stay equal. */
 static inline void matmul_choose_schedule(const gop_ctx *ctx, const gop_gemm &g, bool alike,
                                           matmul_schedule *t)
 {
-    enum { MOST = 64 }; /* pieces */
+    enum { MOST = 64 }; /* partial sums */
     static const int ways[][2] = {{2, 2}, {1, 2}, {1, 1}};
     double best = 1e300;
     for (const int *way : ways)
@@ -72,7 +72,7 @@ enum {
     PROMOTED = 2, /* slots whose terms the tensor cores add by themselves */
 };
 
-/* Of WAVES, each of 64 rows for either warpgroup. */
+/* The ring of a block whose warpgroups have WAVES waves of 64 rows each. */
 template <int WAVES> struct ring {
     enum {
         TILE_M = 128 * WAVES,
@@ -89,9 +89,9 @@ struct wgmma_f16_work {
     gop_cuda_tensor_map a, b, out;
     int64_t m, n, out_row, out_col, out_batch;
     void *results, *direct; /* `direct` is NULL where the map writes the results */
-    float *pieces;
+    float *partials;
     int a_batch, b_batch; /* whether the operand differs from product to product */
-    matmul_schedule turns;
+    matmul_schedule schedule;
     int first, last; /* of its items */
 };
 

@@ -2,22 +2,21 @@
  * wgmma_f16_sm90.cu - matmul of float16 and bfloat16 by the tensor cores, operands by tensor
  * maps.
  *
- * TMA fetches tiles of 64 terms into a ring in shared memory; two warpgroups
- * multiply from there without a load of a thread. Tensor cores cut their sums short instead of
- * rounding: every 128 terms a sum moves to float32 registers that the ordinary units add to.
- * Two blocks of a cluster share rows of a, and each fetches half of them for both. The
- * warpgroups take turns: one adds while the other multiplies.
+ * TMA fetches tiles of 64 terms into a ring in shared memory; two warpgroups multiply from
+ * there, and no thread loads. Tensor cores truncate sums instead of rounding: every 128 terms a
+ * sum is added to float32 registers. Two blocks of a cluster share rows of a, and each fetches
+ * half of them for both. The warpgroups take turns: one adds while the other multiplies.
  */
 #include "cuda/matmul/wgmma_f16.h"
 #include "cuda/common/pipeline.h"
 #include "cuda/common/cluster.h"
 #include "cuda/common/wgmma.h"
 
-/* What is decided: tiles, pieces, and where operands lie that are copied first. */
+/* The plan: tiles, partial sums, and where copied operands lie. */
 struct wgmma_f16_plan {
     straight_operand a, b, out;
-    size_t b_copy, pieces; /* offsets into scratch */
-    matmul_schedule turns;
+    size_t b_copy, partials; /* offsets into scratch */
+    matmul_schedule schedule;
     int per_step;
 };
 
@@ -27,21 +26,21 @@ template <typename T> constexpr bool IS_HALF = false;
 template <> constexpr bool IS_HALF<float16> = true;
 
 /* One thread keeps the ring full. */
-template <int WAVES, int CLUSTER, bool A_TURNED, bool B_TURNED> GOP_DEVICE void
+template <int WAVES, int CLUSTER, bool A_TRANSPOSED, bool B_TRANSPOSED> GOP_DEVICE void
 fetch_tiles(const wgmma_f16_work &w, uint8_t *slots, uint64_t *full, uint64_t *empty, int rank)
 {
     typedef ring<WAVES> R;
     int slot = 0;
-    uint32_t parity = 1; /* the first wait is for nobody */
+    uint32_t parity = 1; /* at first all slots are free */
     for (int it = w.first + blockIdx.x / CLUSTER; it < w.last; it += gridDim.x / CLUSTER) {
-        const tile_item i = tile_item_of<R::TILE_M, TILE_N * CLUSTER>(w.turns, it);
+        const tile_item i = tile_item_of<R::TILE_M, TILE_N * CLUSTER>(w.schedule, it);
         const int za = w.a_batch ? i.batch : 0, zb = w.b_batch ? i.batch : 0;
         for (int s = i.first * PROMOTED; s < i.last * PROMOTED; s++) {
             const int l = s * TILE_K, n = i.j0 + rank * TILE_N;
             uint8_t *const a = slots + slot * R::SLOT, *const b = a + R::A_BYTES;
             mbarrier_wait(empty + slot, parity);
             mbarrier_arrive_expect_tx(full + slot, R::SLOT);
-            if (A_TURNED) {
+            if (A_TRANSPOSED) {
                 for (int c = 0; c < 2 * WAVES / CLUSTER; c++) {
                     const int part = rank * (2 * WAVES / CLUSTER) + c;
                     tma_load(a + part * TILE_K * 128, &w.a, i.i0 + part * 64, l, za,
@@ -52,7 +51,7 @@ fetch_tiles(const wgmma_f16_work &w, uint8_t *slots, uint64_t *full, uint64_t *e
                 tma_load(a + rank * rows * 128, &w.a, l, i.i0 + rank * rows, za, full + slot,
                          (1 << CLUSTER) - 1);
             }
-            if (B_TURNED) {
+            if (B_TRANSPOSED) {
                 tma_load(b, &w.b, n, l, zb, full + slot, 1);
                 tma_load(b + TILE_K * 128, &w.b, n + 64, l, zb, full + slot, 1);
             } else {
@@ -73,9 +72,9 @@ template <typename T> GOP_DEVICE uint32_t two_of(float first, float second)
     return both;
 }
 
-/* Of the 64 x 128 results of a wave a thread has columns 8 j + 2 (lane % 4) and the next, of
- * rows 16 warp + lane / 4 and eight below, in sum[4 j ...]. They leave by halves of 64 columns,
- * each from one half of `results`: one is written while the other is filled. */
+/* Writes a wave's 64 x 128 results. A thread has columns 8 j + 2 (lane % 4) and the next of
+ * rows 16 warp + lane / 4 and eight below, in sum[4 j ...]. They leave in halves of 64 columns,
+ * by the two halves of `results`: one is written while the other is filled. */
 template <typename T> GOP_DEVICE void write_tile(const wgmma_f16_work &w,
                                                  const float (&sum)[64], uint8_t *results,
                                                  int m, int n, int batch)
@@ -101,7 +100,7 @@ template <typename T> GOP_DEVICE void write_tile(const wgmma_f16_work &w,
     }
 }
 
-/* Element by element, to any strides. */
+/* Writes element by element, to any strides. */
 template <typename T> GOP_DEVICE void
 write_elements(const wgmma_f16_work &w, const float (&sum)[64], int m, int n, int batch)
 {
@@ -115,20 +114,20 @@ write_elements(const wgmma_f16_work &w, const float (&sum)[64], int m, int n, in
     }
 }
 
-/* Into scratch, where lines are as long as a cluster's tile. */
-GOP_DEVICE void write_piece(float *piece, const float (&sum)[64], int row, int line)
+/* Writes to scratch, where lines are as long as a cluster's tile. */
+GOP_DEVICE void write_partial(float *partial, const float (&sum)[64], int row, int line)
 {
     const int thread = threadIdx.x % GROUP_THREADS, lane = thread % 32;
     row += thread / 32 * 16 + lane / 4;
 #pragma unroll
     for (int e = 0; e < 64; e += 2)
-        *(float2 *)(piece + (row + e / 2 % 2 * 8) * line + e / 4 * 8 + lane % 4 * 2) =
+        *(float2 *)(partial + (row + e / 2 % 2 * 8) * line + e / 4 * 8 + lane % 4 * 2) =
             make_float2(sum[e], sum[e + 1]);
 }
 
-template <typename T, int WAVES, int CLUSTER, bool A_TURNED, bool B_TURNED>
+template <typename T, int WAVES, int CLUSTER, bool A_TRANSPOSED, bool B_TRANSPOSED>
 GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, uint8_t *slots, uint64_t *full,
-                               uint64_t *empty, uint64_t *turn, int rank)
+                               uint64_t *empty, uint64_t *ping_pong, int rank)
 {
     typedef ring<WAVES> R;
     const int group = __shfl_sync(~0u, (int)threadIdx.x / GROUP_THREADS - 1, 0);
@@ -137,11 +136,11 @@ GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, uint8_t *slots, uint64_t
     const uint64_t a =
         make_smem_desc(shared_address(slots) + group * WAVES * 64 * 128, 16, 1024, 1);
     const uint64_t b = make_smem_desc(shared_address(slots) + R::A_BYTES,
-                                      B_TURNED ? TILE_K * 128 : 16, 1024, 1);
+                                      B_TRANSPOSED ? TILE_K * 128 : 16, 1024, 1);
     int slot = 0;
-    uint32_t parity = 0, mine = group == 0; /* the first group's first turn is nobody's gift */
+    uint32_t parity = 0, mine = group == 0; /* the first group begins without being told to */
     for (int it = w.first + blockIdx.x / CLUSTER; it < w.last; it += gridDim.x / CLUSTER) {
-        const tile_item i = tile_item_of<R::TILE_M, TILE_N * CLUSTER>(w.turns, it);
+        const tile_item i = tile_item_of<R::TILE_M, TILE_N * CLUSTER>(w.schedule, it);
         float sum[WAVES][64];
 #pragma unroll
         for (int v = 0; v < WAVES; v++)
@@ -152,7 +151,7 @@ GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, uint8_t *slots, uint64_t
             for (int v = 0; v < WAVES; v++) {
                 float part[64];
                 if (v == 0) mbarrier_wait(full + slot, parity);
-                mbarrier_wait(turn + group, mine);
+                mbarrier_wait(ping_pong + group, mine);
                 mine ^= 1;
                 wgmma_fence();
 #pragma unroll
@@ -161,15 +160,15 @@ GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, uint8_t *slots, uint64_t
 #pragma unroll
                     for (int l = 0; l < TILE_K / 16; l++) {
                         const int at = (slot + s) * R::SLOT;
-                        const int la = A_TURNED ? l * 2048 : l * 32;
-                        const int lb = B_TURNED ? l * 2048 : l * 32;
-                        wgmma_add<IS_HALF<T>, A_TURNED, B_TURNED>(
+                        const int la = A_TRANSPOSED ? l * 2048 : l * 32;
+                        const int lb = B_TRANSPOSED ? l * 2048 : l * 32;
+                        wgmma_add<IS_HALF<T>, A_TRANSPOSED, B_TRANSPOSED>(
                             part, a + (at + v * 64 * 128 + la) / 16, b + (at + lb) / 16,
                             s > 0 || l > 0);
                     }
                 }
                 wgmma_commit();
-                if (lane == 0) mbarrier_arrive_cluster(turn + 1 - group, rank);
+                if (lane == 0) mbarrier_arrive_cluster(ping_pong + 1 - group, rank);
                 wgmma_wait();
                 if (v == WAVES - 1 && lane < CLUSTER)
 #pragma unroll
@@ -185,9 +184,9 @@ GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, uint8_t *slots, uint64_t
         for (int v = 0; v < WAVES; v++) {
             const int m = i.i0 + (group * WAVES + v) * 64, n = i.j0 + rank * TILE_N;
             if (i.part >= 0)
-                write_piece(w.pieces + (int64_t)i.part * R::TILE_M * TILE_N * CLUSTER +
-                                rank * TILE_N,
-                            sum[v], (group * WAVES + v) * 64, TILE_N * CLUSTER);
+                write_partial(w.partials + (int64_t)i.part * R::TILE_M * TILE_N * CLUSTER +
+                                  rank * TILE_N,
+                              sum[v], (group * WAVES + v) * 64, TILE_N * CLUSTER);
             else if (w.direct) write_elements<T>(w, sum[v], m, n, i.batch);
             else if (m < w.m && n < w.n) write_tile<T>(w, sum[v], results, m, n, i.batch);
         }
@@ -195,7 +194,7 @@ GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, uint8_t *slots, uint64_t
     tma_store_wait_read<0>();
 }
 
-template <typename T, int WAVES, int CLUSTER, bool A_TURNED, bool B_TURNED>
+template <typename T, int WAVES, int CLUSTER, bool A_TRANSPOSED, bool B_TRANSPOSED>
 __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREADS, 1)
     matmul_wgmma_f16_kernel(const __grid_constant__ wgmma_f16_work w)
 {
@@ -203,12 +202,12 @@ __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREADS, 1)
     extern __shared__ uint8_t memory[];
     uint8_t *const slots = memory + (1024 - shared_address(memory) % 1024) % 1024;
     uint64_t *const full = (uint64_t *)(slots + R::SLOTS * R::SLOT + 2 * R::RESULTS);
-    uint64_t *const empty = full + R::SLOTS, *const turn = empty + R::SLOTS;
+    uint64_t *const empty = full + R::SLOTS, *const ping_pong = empty + R::SLOTS;
     const int rank = CLUSTER > 1 ? cluster_rank() : 0;
     if (threadIdx.x == 0) {
         pipeline_init<R::SLOTS>(full, 1, empty,
                                 8 * CLUSTER); /* consumer warps of the cluster */
-        mbarrier_init(turn, 4), mbarrier_init(turn + 1, 4);
+        mbarrier_init(ping_pong, 4), mbarrier_init(ping_pong + 1, 4);
         fence_mbarrier_release();
         fence_proxy_async();
     }
@@ -217,30 +216,32 @@ __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREADS, 1)
     if (threadIdx.x < GROUP_THREADS) {
         setmaxnreg_dec<40>();
         if (threadIdx.x == 0)
-            fetch_tiles<WAVES, CLUSTER, A_TURNED, B_TURNED>(w, slots, full, empty, rank);
+            fetch_tiles<WAVES, CLUSTER, A_TRANSPOSED, B_TRANSPOSED>(w, slots, full, empty,
+                                                                    rank);
         __syncwarp();
     } else {
         setmaxnreg_inc<232>();
-        multiply_tiles<T, WAVES, CLUSTER, A_TURNED, B_TURNED>(w, slots, full, empty, turn,
-                                                              rank);
+        multiply_tiles<T, WAVES, CLUSTER, A_TRANSPOSED, B_TRANSPOSED>(w, slots, full, empty,
+                                                                      ping_pong, rank);
     }
-    if (CLUSTER > 1) cluster_sync(); /* nobody ends while the other may write here */
+    if (CLUSTER > 1) cluster_sync(); /* the other block may still write to this one */
 }
 
-/* Adds the pieces of sums, first to last: a block has eight rows of a tile. */
+/* Adds the partial sums, first to last: a block has eight rows of a tile. */
 template <typename T, int TILE_M, int WIDTH> __global__ void __launch_bounds__(256)
     matmul_wgmma_f16_partials_kernel(const __grid_constant__ wgmma_f16_work w)
 {
     const int tile = blockIdx.x, each = TILE_M * WIDTH;
-    const tile_item i = tile_item_of<TILE_M, WIDTH>(w.turns, w.turns.whole + tile);
+    const tile_item i = tile_item_of<TILE_M, WIDTH>(w.schedule, w.schedule.whole + tile);
     const int row = blockIdx.y * 8 + threadIdx.x / 32;
     const int64_t r = i.i0 + row, n = i.j0;
     if (r >= w.m) return;
     T *const out = (T *)w.results + i.batch * w.out_batch + r * w.out_row;
-    const float *const from = w.pieces + (int64_t)tile * each + row * WIDTH;
+    const float *const from = w.partials + (int64_t)tile * each + row * WIDTH;
     for (int c = threadIdx.x % 32; c < WIDTH && n + c < w.n; c += 32) {
         float sum = from[c];
-        for (int s = 1; s < w.turns.slices; s++) sum += from[(int64_t)s * gridDim.x * each + c];
+        for (int s = 1; s < w.schedule.slices; s++)
+            sum += from[(int64_t)s * gridDim.x * each + c];
         put(out + (n + c) * w.out_col, sum);
     }
 }
@@ -253,7 +254,7 @@ launch_tiles(gop_ctx *ctx, const wgmma_f16_plan &plan, const wgmma_f16_work &w)
     const size_t shared = ring<WAVES>::BYTES;
     gop_status status = GOP_OK;
 #define GO(at, bt)                                                                             \
-    if (plan.a.turned == at && plan.b.turned == bt)                                            \
+    if (plan.a.transposed == at && plan.b.transposed == bt)                                    \
         status = GOP_LAUNCH(ctx, (matmul_wgmma_f16_kernel<T, WAVES, CLUSTER, at, bt>), grid,   \
                             BLOCK_THREADS, shared, w);
     GO(false, false)
@@ -261,8 +262,8 @@ launch_tiles(gop_ctx *ctx, const wgmma_f16_plan &plan, const wgmma_f16_work &w)
     GO(true, false)
     GO(true, true)
 #undef GO
-    const int rest = w.turns.tiles - w.turns.whole;
-    if (status != GOP_OK || rest == 0 || w.last < w.turns.items) return status;
+    const int rest = w.schedule.tiles - w.schedule.whole;
+    if (status != GOP_OK || rest == 0 || w.last < w.schedule.items) return status;
     const int tile_m = ring<WAVES>::TILE_M;
     return GOP_LAUNCH(ctx, (matmul_wgmma_f16_partials_kernel<T, tile_m, TILE_N * CLUSTER>),
                       dim3((unsigned)rest, (unsigned)tile_m / 8), 256, 0, w);
@@ -272,7 +273,7 @@ template <typename T>
 static gop_status matmul_wgmma_f16(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const wgmma_f16_plan &plan = *GOP_OWN(const wgmma_f16_plan, task->plan);
-    const matmul_schedule &t = plan.turns;
+    const matmul_schedule &t = plan.schedule;
     const gop_gemm &g = task->geometry.gemm;
     char *const scratch = (char *)task->scratch;
     const void *a = task->in[0].data, *b = task->in[1].data;
@@ -289,13 +290,13 @@ static gop_status matmul_wgmma_f16(gop_ctx *ctx, const gop_task *task, int64_t s
     w.m = g.m, w.n = g.n;
     w.out_row = g.out_row, w.out_col = g.out_col, w.out_batch = out.batch;
     w.a_batch = plan.a.batches > 1, w.b_batch = plan.b.batches > 1;
-    w.turns = t;
+    w.schedule = t;
     w.first = (int)step * plan.per_step;
     w.last = t.items - w.first < plan.per_step ? t.items : w.first + plan.per_step;
     w.results = task->out[0].data;
-    w.pieces = (float *)(scratch + plan.pieces);
-    GOP_TRY(straight_map(&w.a, plan.a, a, plan.a.turned ? 64 : 128 * t.waves / t.cluster));
-    GOP_TRY(straight_map(&w.b, plan.b, b, plan.b.turned ? 64 : TILE_N));
+    w.partials = (float *)(scratch + plan.partials);
+    GOP_TRY(straight_map(&w.a, plan.a, a, plan.a.transposed ? 64 : 128 * t.waves / t.cluster));
+    GOP_TRY(straight_map(&w.b, plan.b, b, plan.b.transposed ? 64 : TILE_N));
     if (out.copied) w.direct = w.results;
     else GOP_TRY(straight_map(&w.out, out, w.results, 64));
     if (t.waves == 2) return launch_tiles<T, 2, 2>(ctx, plan, w);
@@ -340,14 +341,14 @@ static gop_status matmul_wgmma_f16_plan(const gop_ctx *ctx, const gop_task *task
     const gop_gemm &g = task->geometry.gemm;
     GOP_TRY(wgmma_f16_takes(ctx, g));
     wgmma_f16_plan *p = GOP_OWN(wgmma_f16_plan, plan);
-    matmul_schedule &t = p->turns;
+    matmul_schedule &t = p->schedule;
     matmul_choose_schedule(ctx, g, of_itself(task->call), &t);
     p->a = straight_operand_of(g, g.a, task->in[0].data, g.m, g.a_row, g.a_col);
     p->b = straight_operand_of(g, g.b, task->in[1].data, g.n, g.b_col, g.b_row);
     p->out = straight_result(g, task->out[0].data);
     p->b_copy = straight_bytes(p->a);
-    p->pieces = p->b_copy + straight_bytes(p->b);
-    plan->scratch = p->pieces + matmul_partials_bytes(t);
+    p->partials = p->b_copy + straight_bytes(p->b);
+    plan->scratch = p->partials + matmul_partials_bytes(t);
     /* Some 50 ms a step. */
     const double fit = 2.5e13 / (2.0 * 128 * TILE_N * t.waves * t.cluster * (double)g.k);
     p->per_step = fit < 1 ? 1 : fit < (double)t.items ? (int)fit : t.items;

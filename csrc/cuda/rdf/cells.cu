@@ -1,13 +1,13 @@
 /*
- * cells.cu - rdf that looks at near cells alone: a counting sort, then a thread per point.
+ * cells.cu - rdf that only looks at near cells: a counting sort, then a thread per point.
  *
  * The points are sorted by cell: a histogram by atomics, its sums, and each point to its place.
  * Neighbouring threads then have points of one cell or of the next ones, and read the same
  * points at about the same time. How many pairs a point has depends on the data, so blocks take
- * so many points at a time from a queue. Counters are 32 bits in shared memory; a block adds
- * them to those in global memory before they could overflow. A pair of one set belongs to the
- * point that comes first in the order of cells; the order within a cell is left to chance, and
- * whole numbers do not show it.
+ * points from a queue. Counters are 32 bits in shared memory; a block adds them to those in
+ * global memory before they could overflow. A pair of one set belongs to the point that comes
+ * first in the order of cells; the order within a cell is random, which integer counts do not
+ * show.
  */
 #include "cuda/rdf/guess.h"
 #include "cuda/rdf/sorting.h"
@@ -114,7 +114,7 @@ template <typename T, int BOX, int HOW> __global__ void __launch_bounds__(POINTS
     if (threadIdx.x == 0) met = 0;
     for (;;) {
         __syncthreads();
-        const bool full = met >= COUNTED; /* the same for all threads: nobody adds before */
+        const bool full = met >= COUNTED; /* the same for all threads: none adds before */
         if (threadIdx.x == 0) taken = atomicAdd(&sets.queue[step], 1ull);
         __syncthreads();
         const int64_t item = begin + (int64_t)taken, i = item * POINTS + threadIdx.x;

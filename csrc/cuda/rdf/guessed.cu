@@ -3,8 +3,8 @@
  * once; where the guess is near an edge, the definition is computed and the count put right.
  *
  * Guesses (guess.h) are fused and rooted approximately, for float64 points too. Pairs in no bin
- * count in a row that nobody reads. A warp has its own share of the pairs and its own tile of
- * points, and waits for no other: the block shares the counters alone. A lane holds POINTS
+ * count in a row that is never read. A warp has its own share of the pairs and its own tile of
+ * points, and waits for no other: the block shares only the counters. A lane holds POINTS
  * points in registers, which meet one point of the tile after the other.
  */
 #include "cuda/rdf/guess.h"
@@ -303,7 +303,7 @@ static gop_status rdf_guessed_plan(const gop_ctx *ctx, const gop_task *task, gop
                    (p->one_set ? FIRST * (l.work.rows * (l.work.rows - 1) / 2) : 0);
     const int64_t blocks = blocks_for(l.work.items > 0 ? l.work.items : 1, WARPS);
     l.blocks = (int)(blocks < ctx->info.processors ? blocks : ctx->info.processors);
-    /* Of a step 2^35 pairs; of a block 2^31 at most, so that 32 bits hold a counter. */
+    /* A step has 2^35 pairs, and a block at most 2^31, so that 32 bits hold a counter. */
     l.per_step = INT64_C(1) << 23;
     if (l.per_step > l.blocks * (INT64_C(1) << 19)) l.per_step = l.blocks * (INT64_C(1) << 19);
     plan->steps = l.work.items > l.per_step ? blocks_for(l.work.items, l.per_step) : 1;

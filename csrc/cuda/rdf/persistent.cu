@@ -1,11 +1,11 @@
 /*
- * persistent.cu - the good kernel of rdf: blocks that stay, and bins by a guess.
+ * persistent.cu - rdf with persistent blocks, and bins by a guess.
  *
- * A block keeps its counters in shared memory for as many pairs of tiles as it gets, so they
- * are added to global memory once per block, not once per tile. A thread holds POINTS points in
- * registers: one read of shared memory serves as many pairs. The bin is guessed from a cheap
- * root, and only a guess near an edge reads a threshold: what remains per pair is arithmetic
- * and one atomic in shared memory.
+ * A block keeps its counters in shared memory for all its pairs of tiles, so they are added to
+ * global memory once per block, not once per tile. A thread holds POINTS points in registers:
+ * one read of shared memory serves as many pairs. The bin is guessed from a cheap root, and
+ * only a guess near an edge reads a threshold: what remains per pair is arithmetic and one
+ * atomic in shared memory.
  */
 #include "cuda/rdf/arguments.h"
 

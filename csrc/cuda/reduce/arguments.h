@@ -1,5 +1,5 @@
 /*
- * arguments.h - what the kernels of tree/v1 are told, and how they find and read elements.
+ * arguments.h - the arguments of tree/v1's kernels, and how these find and read elements.
  */
 #ifndef GOP_CUDA_REDUCE_ARGUMENTS_H
 #define GOP_CUDA_REDUCE_ARGUMENTS_H
@@ -10,7 +10,7 @@
 enum {
     FLIP = 1,     /* a maximum: the minimum of complemented keys; any: of complemented truth */
     VALUE = 2,    /* -0 and +0 are one value, as positions want it */
-    UNSIGNED = 4, /* whole numbers without a sign */
+    UNSIGNED = 4, /* unsigned integers */
     TRUTH = 8,    /* a byte of theirs is true unless it is 0 */
     SIZES = 16,   /* bits of floats without their signs, for any and all */
     PAIRED = 32,  /* two of them in 64 bits */
@@ -18,7 +18,7 @@ enum {
     LINED = 6,    /* and those for elements in lines */
     AXES = 8,     /* that do not merge, at most */
     TEAMS = 8,    /* warps of a block, or leaves of one with a thread a lane */
-    FEW = 1024,   /* leaves too few to fill a device with a warp each */
+    FEW = 1024,   /* with fewer leaves, a warp each does not fill the device */
     SLOT = 32,    /* bytes of scratch for an accumulator, the largest rounded up */
     CHUNK = 32 * 32 /* leaves that a warp folds at once */
 };
@@ -34,23 +34,23 @@ struct reduce_operands {
     gop_scalar initial;
     int op, dtype, out_dtype, key_flags, has_initial;
     int dense;   /* output o is item o of the memory */
-    int as_is;   /* dense sums and products: root o is stored, and nothing more */
+    int as_is;   /* dense sums and products: root o is stored as it is */
     int width;   /* threads that share a leaf: a power of two, at most 32 */
-    int by_leaf; /* neighbouring warps take one leaf of several outputs, not the leaves of one
-                  */
+    int by_leaf; /* neighbouring warps take the same leaf of several outputs, not the leaves of
+                    one */
     int grouped; /* outputs may be stored in groups of up to 16 bytes */
-    uint32_t coded; /* by which the code of a whole number differs from it, of eight bytes in
-                       the upper half */
-    float zero; /* added to a root without initial: +0.0, so that no sum is -0.0; -0.0, which
-                   changes nothing, to a product */
+    uint32_t
+        coded;  /* XORed with an integer it gives its code; for eight bytes, the upper half */
+    float zero; /* added to a root without initial: +0.0 to a sum, so that none is -0.0; -0.0,
+                   which changes nothing, to a product */
 };
 template <typename G> struct reduce_args_of : reduce_operands {
     G g;
 };
 typedef reduce_args_of<gop_reduction> reduce_args;
 
-/* gop_reduction for few axes and no mask: the more bytes of arguments, the more often a kernel
- * begins 0.9 µs late (of 400 one in four, of 200 few), and 2 KB take 0.2 µs always. */
+/* gop_reduction for few axes and no mask. Long arguments delay a launch: of 400 bytes by 0.9 µs
+ * in one of four launches, of 200 rarely; 2 KB always cost 0.2 µs. */
 template <int N> struct reduce_axes {
     int kept, reduced;
     int64_t outputs, count;
@@ -58,14 +58,14 @@ template <int N> struct reduce_axes {
 };
 typedef reduce_args_of<reduce_axes<BRIEF>> reduce_brief;
 
-/* The same where each output's elements lie in lines: what divides by the extents, the last
- * one's in groups that are loaded at once. */
+/* The same for elements in lines: divisors of the extents; the last extent counts groups that
+ * are loaded at once. */
 struct reduce_lines : reduce_axes<LINED> {
     fast_divisor by[LINED];
 };
 typedef reduce_args_of<reduce_lines> reduce_lined;
 
-/* The same of AXES axes and with a mask. */
+/* The same for AXES axes and a mask. */
 struct placed_axes : reduce_axes<AXES> {
     int64_t where[AXES];
     fast_divisor by[AXES];
@@ -87,7 +87,7 @@ template <int N> GOP_DEVICE int64_t mask_stride(const reduce_axes<N> &, int)
     return 0;
 }
 
-/* Of item i, in C order of axes [first, last). */
+/* The offsets of item i, in C order of axes [first, last). */
 template <typename G>
 GOP_DEVICE reduce_place place_of(const G &g, int first, int last, int64_t i)
 {
@@ -105,7 +105,8 @@ GOP_DEVICE reduce_place place_of(const G &g, int first, int last, int64_t i)
     return at;
 }
 
-/* Of item i of axes first to last, in the array alone and by products. */
+/* The offset of item i of axes first to last in the array only, with multiplications for
+ * divisions. */
 GOP_DEVICE int64_t axes_at(const int64_t *in, const fast_divisor *by, int first, int last,
                            uint32_t i)
 {
@@ -142,8 +143,8 @@ template <> struct group_word<16> {
     typedef uint4 type;
 };
 
-/* Of items shorter than a register another is read in place of one that is not there: under a
- * condition these loads take up to twice as long. */
+/* Items shorter than a register are loaded without a condition: past the end another item is
+ * read in place of the missing one. Conditional, these loads are up to half as fast. */
 template <typename T> struct reading {
     enum { ALWAYS = sizeof(T) < 4 };
 };
@@ -178,7 +179,7 @@ static inline int64_t item_of(const gop_task *task)
     return bytes_of[task->in[0].dtype];
 }
 
-/* Whether from the first element to the last it is more than two thirds of the L2 cache. */
+/* Whether the array spans more than two thirds of the L2 cache. */
 static inline bool reduce_exceeds_l2(const gop_ctx *ctx, const gop_task *task)
 {
     const gop_reduction &g = task->geometry.reduction;

@@ -1,9 +1,8 @@
 /*
  * atomic.cu - reduce: blocks add to one number.
  *
- * No second pass over partial sums: each block adds its own to the result, and memory puts the
- * additions in a row. Whoever comes first is added first, so the last bits may change from run
- * to run.
+ * There is no second pass over partial sums: each block adds its own to the result atomically.
+ * The blocks finish in any order, so the last bits may change from run to run.
  */
 #include "cuda/reduce/block.h"
 #include "cuda/reduce/lecture.h"

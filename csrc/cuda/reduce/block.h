@@ -1,5 +1,5 @@
 /*
- * block.h - how the lectures' threads load, and meet: in shared memory, then in registers.
+ * block.h - how the lectures' threads load and fold: in shared memory, then in registers.
  */
 #ifndef GOP_CUDA_REDUCE_BLOCK_H
 #define GOP_CUDA_REDUCE_BLOCK_H
@@ -25,9 +25,9 @@ GOP_DEVICE R load_two(const T *a, int64_t n, int64_t i, int64_t apart)
     return first + (i + apart < n ? R(a[i + apart]) : R(0));
 }
 
-/* As printed in the lecture the warp ran in lockstep and needed no barrier at all. Since the
- * threads of a warp are scheduled one by one, each of them must have read before any writes,
- * and have written before any reads: two barriers of the warp, which cost a few cycles. */
+/* In the lecture as printed, warps ran in lockstep and needed no barrier. With independent
+ * thread scheduling, all must have read before any writes, and have written before any reads:
+ * two __syncwarp, which cost a few cycles. */
 template <typename R> GOP_DEVICE void fold_last_warp(R *sum, int t)
 {
     R mine = sum[t];
@@ -40,7 +40,7 @@ template <typename R> GOP_DEVICE void fold_last_warp(R *sum, int t)
     }
 }
 
-/* The size of the block is known: nothing is left of the loop but its additions. */
+/* The compiler knows the size of the block and unrolls the loop. */
 template <int THREADS, typename R> GOP_DEVICE void fold_complete(R *sum, int t)
 {
 #pragma unroll

@@ -1,9 +1,8 @@
 /*
  * cascaded.cu - reduce: many elements a thread.
  *
- * A grid that fits the device strides over the array: a thread adds many elements in a
- * register before it meets anybody, so that the meeting, log n steps of it, is paid once for
- * all of them.
+ * A grid of one wave strides over the array: a thread adds many elements in a register first,
+ * so that the log n steps across threads are paid once for all of them.
  */
 #include "cuda/reduce/block.h"
 #include "cuda/reduce/lecture.h"

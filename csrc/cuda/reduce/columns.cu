@@ -1,12 +1,12 @@
 /*
- * columns.cu - reduce: outputs side by side, up to 16 bytes of a row to a thread.
+ * columns.cu - reduce: neighbouring outputs, up to 16 bytes of a row to a thread.
  *
  * For outputs that are neighbours in memory, as along axis 0 of a C-contiguous matrix, or have
- * few elements. SHARE threads, of as many warps or of quarters of a warp, share a leaf of a
- * column; or one has all elements of its own, where these are few. The elements of AT_ONCE
- * lanes are under way at once, and groups of lanes come in the order in which they fold: an
- * accumulator for every lane would need more registers than there are. What the threads have
- * left meets in shared memory.
+ * few elements. SHARE threads, from as many warps or quarters of a warp, share a leaf of a
+ * column; or one thread has all elements, if they are few. The loads of AT_ONCE lanes are in
+ * flight at once. Groups of lanes come in the order in which they fold, since an accumulator
+ * for every lane would need too many registers. The threads' results are folded in shared
+ * memory.
  */
 #include <string.h>
 
@@ -46,7 +46,7 @@ GOP_DEVICE void add_batch(const typename M::T *a, int64_t step, const int32_t *p
             add_each<M, C, KEEP>(&acc[0][i % KEEP], v[i], row + i * apart, key_flags);
 }
 
-/* All that a thread has of lane `row`, AT_ONCE at a time. */
+/* Adds all elements of the thread in lane `row`, AT_ONCE at a time. */
 template <bool PLACED, typename M, int C, int AT_ONCE, bool ALONE, int KEEP>
 GOP_DEVICE void add_lane(const typename M::T *a, int64_t step, const int32_t *place, int row,
                          int apart, int n, int key_flags,
@@ -85,8 +85,8 @@ GOP_DEVICE void columns_meet(const reduce_args &r, typename F::acc (&shared)[SHA
     }
 }
 
-/* A thread has 2^LEVELS groups of lanes, or as many as there are elements for. Where the rows
- * of a leaf along several axes lie is found once. */
+/* A thread has 2^LEVELS groups of lanes, or fewer if there are few elements. Along several
+ * axes, the offsets of a leaf's rows are tabled once. */
 template <typename M, int C, int SHARE, int LEVELS> __global__ void
 __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, LEVELS>::N)
     reduce_columns_kernel(const __grid_constant__ reduce_args r, unsigned across, int groups,
@@ -155,8 +155,8 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
     if constexpr (SHARE > 1) columns_meet<S, F, C>(r, shared, x, warp, begin, leaf);
 }
 
-/* Leaves: a block folds 64 accumulators of each of 32 columns; eight neighbours in a thread,
- * then the eight warps. */
+/* Folds leaves: a block folds 64 accumulators of each of 32 columns, first eight neighbours in
+ * a thread, then across the eight warps. */
 template <typename F> __global__ void __launch_bounds__(256)
     reduce_columns_leaves_kernel(reduce_args r, unsigned across, int64_t leaves,
                                  const typename F::acc *from)
@@ -241,8 +241,8 @@ static gop_status plan_share(gop_plan *plan)
     return GOP_OK;
 }
 
-/* Outputs of so few elements that a thread has several groups of them, where these keep the
- * device busy. */
+/* Plans `pairs` for outputs of so few elements that a thread has several groups of them, if
+ * that keeps the device busy. */
 template <typename M, int C>
 static gop_launch pairs_launch(const gop_ctx *ctx, const gop_reduction &g)
 {
@@ -257,15 +257,15 @@ static gop_launch pairs_launch(const gop_ctx *ctx, const gop_reduction &g)
     return g.count <= 4 ? reduce_pairs<M, C, FOUR> : reduce_pairs<M, C, MOST>;
 }
 
-/* A thread has all elements of its outputs, if it loads them at once or if outputs are many;
- * sooner those of one column than a part of those of several. */
+/* A thread has all elements of its outputs if it loads them at once, or if there are many
+ * outputs. One whole column is better than parts of several. */
 template <typename M, int C>
 static gop_status plan_columns(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     typedef columns_of<M, C, 1> S;
     enum { SHARE = S::ORDERED ? 8 : 16 };
     reduce_args &r = GOP_OWN(columns_launch, plan)->r;
-    /* No item that is stored is longer than an accumulator. */
+    /* A stored item is at most as long as an accumulator. */
     r.grouped = in_groups(task, C, sizeof(typename M::F::acc), true);
     plan->launch = pairs_launch<M, C>(ctx, r.g);
     if (plan->launch) return GOP_OK;
@@ -342,7 +342,7 @@ static gop_status reduce_columns_plan(const gop_ctx *ctx, const gop_task *task, 
     if (blocks < 1 || blocks > 0x7fffffff)
         return gop_fail(GOP_REFUSED, "reduce: this kernel needs 1 to 2^31 - 1 blocks");
     column_axes &axes = GOP_OWN(columns_launch, plan)->axes;
-    memset(&axes, 0, sizeof axes); /* what is not used too: same arguments, same bytes */
+    memset(&axes, 0, sizeof axes); /* unused fields too: equal arguments must be equal bytes */
     axes.known = known;
     for (int d = 0; d < g.kept + g.reduced && known; d++)
         axes.by[d] = make_fast_divisor(g.extent[d]);

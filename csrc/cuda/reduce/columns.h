@@ -1,5 +1,5 @@
 /*
- * columns.h - reduce columns: what a thread and a block have, and whom that suits.
+ * columns.h - the shapes of reduce's columns kernel, and which reductions suit them.
  */
 #ifndef GOP_CUDA_REDUCE_COLUMNS_H
 #define GOP_CUDA_REDUCE_COLUMNS_H
@@ -8,8 +8,8 @@
 
 enum {
     BUSY = 128,   /* blocks that keep a device busy */
-    ENOUGH = 192, /* and those of threads that share nothing */
-    FEW_OWN = 12, /* elements of a thread, side by side: lines that a warp has at once */
+    ENOUGH = 192, /* and the same for threads that share nothing */
+    FEW_OWN = 12, /* contiguous elements of a thread: cache lines that a warp uses at once */
     SECTOR = 32   /* bytes that are read at once */
 };
 
@@ -18,8 +18,8 @@ constexpr int log2_of(int n)
     return n < 2 ? 0 : 1 + log2_of(n / 2);
 }
 
-/* Loads of a thread under way, as many as there are registers for: in order every lane has an
- * accumulator, else every column. */
+/* Loads of a thread in flight, as many as registers allow: there is an accumulator for every
+ * lane where order matters, else for every column. */
 template <typename M, int C> constexpr int columns_at_once()
 {
     const int acc = C * sizeof(typename M::F::acc), item = C * sizeof(typename M::T);
@@ -52,8 +52,8 @@ template <typename M, int C, int SHARE, int LEVELS> struct columns_blocks {
 
 /* ---- the plan's questions ---- */
 
-/* Lines of outputs; or short ones, whose lines of memory a warp has whole as it goes through
- * its few elements; or elements side by side, so few that it has theirs. */
+/* Whether a warp uses whole cache lines: outputs lie in long lines; or in short ones, of which
+ * it reads all few elements; or an output's elements are contiguous and few. */
 static bool are_near(const gop_reduction &g, size_t item)
 {
     if (g.kept == 0) return false;
@@ -63,7 +63,7 @@ static bool are_near(const gop_reduction &g, size_t item)
     return step == 1 && (line >= 32 || (line >= 8 && line * item >= 2 * SECTOR));
 }
 
-/* Whether groups of columns start at multiples of their length: of the array, or the result. */
+/* Whether groups of columns are aligned to their length, in the array or in the result. */
 static bool in_groups(const gop_task *task, int together, int item, bool out)
 {
     const gop_reduction &g = task->geometry.reduction;
@@ -76,7 +76,8 @@ static bool in_groups(const gop_task *task, int together, int item, bool out)
            (uintptr_t)data % (together * item) == 0;
 }
 
-/* Whether outputs are enough, a thread to each: the more, the more often it waits for loads. */
+/* Whether there are enough outputs for a thread each; more are needed the more often a thread
+ * waits for loads. */
 template <typename M, int C> static bool are_enough(const gop_reduction &g)
 {
     enum { AT_ONCE = columns_at_once<M, 1>() };
@@ -85,8 +86,8 @@ template <typename M, int C> static bool are_enough(const gop_reduction &g)
     return g.count <= LANES / 2 && g.outputs >= g.count * BUSY * 64 / AT_ONCE;
 }
 
-/* Whether blocks of threads that have a long column each would be few and uneven: the last ones
- * would run long, alone. */
+/* Whether the last wave of blocks, whose threads have a long column each, would be long and
+ * mostly empty. */
 template <typename M, int C> static bool are_uneven(const gop_reduction &g, int processors)
 {
     typedef columns_of<M, C, 1> S;
@@ -96,9 +97,9 @@ template <typename M, int C> static bool are_uneven(const gop_reduction &g, int 
            5 * blocks < 4 * turns * held;
 }
 
-/* Whether columns are so long, in lines so short, that of what a thread reads alone the cache
- * has lost a line before the next element of it is asked for. Of sums: what is compared takes
- * longer to share. */
+/* Whether columns are so long, in lines so short, that a thread with a column of its own loses
+ * a line from the cache before it comes to the line's next element. Only for sums: minima and
+ * positions are slower to share. */
 template <typename M> static bool are_short_lines(const gop_reduction &g)
 {
     enum { ITEM = sizeof(typename M::T) };
@@ -108,16 +109,16 @@ template <typename M> static bool are_short_lines(const gop_reduction &g)
                            : bytes < 4 * SECTOR && g.count > LANES / 2;
 }
 
-/* Whether what is stored is so much more than what is read that one column to a thread is
- * better: its neighbours store beside it. */
+/* Whether much more is stored than read, so that one column to a thread is better: then stores
+ * coalesce. */
 template <typename M> static bool are_wide_results(const gop_reduction &g)
 {
     return g.count <= 4 && sizeof(typename M::T) <= 2 && sizeof(typename M::F::acc) == 8;
 }
 
-/* Whether half as many columns to a thread take less: all elements of these are under way at
- * once; or, where order does not matter, are so many that more warps are worth more than longer
- * loads. */
+/* Whether half as many columns to a thread are faster: their elements are all in flight at
+ * once; or, where order does not matter, there are so many that more warps are worth more than
+ * longer loads. */
 template <typename M, int C> static bool half_is_better(const gop_reduction &g)
 {
     typedef columns_of<M, C, 1> S;

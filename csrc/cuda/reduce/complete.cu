@@ -1,8 +1,8 @@
 /*
  * complete.cu - reduce: the compiler knows the size of the block.
  *
- * With the number of threads a template argument nothing is left of the loop but its
- * additions: no counter, no comparison, no jump.
+ * The number of threads is a template argument, so the loop is unrolled into its additions: no
+ * counter, no comparison, no jump.
  */
 #include "cuda/reduce/block.h"
 #include "cuda/reduce/lecture.h"

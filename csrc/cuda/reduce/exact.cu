@@ -1,12 +1,12 @@
 /*
  * exact.cu - reduce: sums and means of exact/v1, the real sum of the terms rounded once.
  *
- * Floor: every element is read once. What makes it hard: a sum that loses nothing is as wide as
- * all exponents, wider than registers. So every thread has the words of its own sum in shared
- * memory and adds each term where its exponent says. Integers add in any order: threads, blocks
- * and parts of an output meet as it suits memory, and the bits are those of the CPU. Doubles
- * have 67 digits, of which a sum mostly needs a few: only digits of a block's range are added
- * up, rounded and made 0 again.
+ * The floor is to read every element once. The difficulty is that a lossless sum is as wide as
+ * all exponents, too wide for registers. So every thread keeps the words of its own sum in
+ * shared memory and adds each term where its exponent says. Integers add in any order: threads,
+ * blocks and parts of an output are combined as suits memory, and the bits are those of the
+ * CPU. Sums of doubles have 67 digits, but most need only a few: a block adds up, rounds and
+ * clears only the digits that its terms reached.
  */
 #include <string.h>
 
@@ -23,7 +23,7 @@ enum {
 
 /* ---- outputs ---- */
 
-/* What the call asks for of a sum, whose carried digits stand `stride` apart. */
+/* Stores what the call asks for of a sum, whose carried digits stand `stride` apart. */
 template <typename G>
 GOP_DEVICE void finish_sum(const exact_args<G> &r, int64_t o, int64_t head, gop_exact_line line)
 {
@@ -215,7 +215,7 @@ GOP_DEVICE exact_range range_of(int64_t head)
     return {(int)head >> RANGE_BITS / 2 & mask, (int)head & mask};
 }
 
-/* The parts of an output: `lanes` threads, a warp or a block, digit after digit. */
+/* Adds the parts of an output, digit by digit, by `lanes` threads: a warp or a block. */
 template <typename K, typename G> __global__ void __launch_bounds__(MERGE)
     reduce_exact_merge_kernel(const __grid_constant__ exact_args<G> r, int lanes)
 {
@@ -291,7 +291,7 @@ static gop_status reduce_exact(gop_ctx *ctx, const gop_task *task, int64_t)
                             dim3(MERGE), 0, r, lanes);
 }
 
-/* Complex numbers are their parts, along one more axis that is kept. */
+/* Makes complex numbers pairs of reals along one more kept axis. */
 static void split_parts(const gop_task *task, gop_reduction *g)
 {
     const gop_array *out = &task->out[0];
@@ -320,7 +320,7 @@ static bool are_columns(const gop_reduction &g)
     return gop_magnitude(g.in[g.kept - 1]) < gop_magnitude(g.in[g.kept + g.reduced - 1]);
 }
 
-/* Whether groups of n neighbours neither cross the ends of lines nor begin between them. */
+/* Whether groups of n neighbours are aligned and divide all lines. */
 static bool are_grouped(const gop_task *task, const gop_reduction &g, int n)
 {
     if (g.reduced != 1 || g.in[g.kept] != 1 || are_columns(g)) return false;
@@ -329,7 +329,7 @@ static bool are_grouped(const gop_task *task, const gop_reduction &g, int n)
     return bits % n == 0 && (uintptr_t)task->in[0].data % 16 == 0;
 }
 
-/* Who shares outputs, and into how many parts those are cut. */
+/* Chooses how threads share outputs, and how many parts these are cut into. */
 template <typename G> static void share(const gop_reduction &g, int threads, int64_t resident,
                                         int neighbours, exact_args<G> *r)
 {
@@ -337,8 +337,8 @@ template <typename G> static void share(const gop_reduction &g, int threads, int
         SHORTEST = 64, /* elements of a thread in a part */
         FEW_BESIDE = 8 /* outputs of a block, below which another kernel rounds them */
     };
-    /* Elements worth a thread, the more the fewer threads there are, since each has the more
-     * words; threads that read whole sectors. */
+    /* Elements that are worth a thread: more if a block has fewer threads, since each then has
+     * more words. And threads that read whole sectors. */
     const int enough = 16384 / threads, least = neighbours > 1 ? 2 : 4;
     const bool columns = are_columns(g);
     r->near = 1;

@@ -1,9 +1,10 @@
 /*
  * exact.h - the words of exact/v1 that a thread has to itself, in shared memory.
  *
- * Words of 64 bits, 32 bits apart, [word][thread]: whatever the exponents are, the lanes of a
- * warp meet no bank twice. A term is one or two additions: its significand times 2^(e mod 32)
- * to word e / 32. What that leaves of 64 bits takes the carries of OFTEN terms.
+ * Words of 64 bits, 32 bits apart, [word][thread]: the lanes of a warp never have bank
+ * conflicts, whatever the exponents are. A term takes one or two additions: its significand
+ * times 2^(e mod 32) to word e / 32. The rest of the 64 bits has room for the carries of OFTEN
+ * terms.
  */
 #ifndef GOP_CUDA_REDUCE_EXACT_H
 #define GOP_CUDA_REDUCE_EXACT_H
@@ -12,12 +13,13 @@
 #include "cuda/reduce/arguments.h"
 
 enum {
-    OFTEN = 480, /* terms of a thread between two carries, and one batch more: fewer than 2^9,
-                    of 2^55 at most */
-    BRIEF_TERMS = 240 /* of a sum without any, so that a difference of words keeps its sign */
+    OFTEN = 480, /* terms of a thread between two carries; with one batch more there are fewer
+                    than 2^9, each below 2^55 */
+    BRIEF_TERMS =
+        240 /* terms of a sum without carries, so that a difference of words keeps its sign */
 };
 
-/* Digits of a sum, all others of which are 0; none where low is above high. */
+/* The digits of a sum that may not be 0; there are none if low is above high. */
 struct exact_range {
     int low, high;
 };
@@ -29,7 +31,7 @@ template <typename T_> struct exact_floats {
     typedef float term;
     enum {
         THREADS = 256,
-        ROWS = 18,  /* 8 words of each sign, then what is carried out of these */
+        ROWS = 18,  /* 8 words of each sign, then the carries out of these */
         DIGITS = 9, /* words of a sum, of which word 0 is worth 2^(32 FIRST - 160 + LEFT) */
         FIRST = 0,
         LEFT = 10,
@@ -65,7 +67,7 @@ template <typename T_> struct exact_floats {
         }
     }
 
-    /* Word w of a thread, carried; and the row where sums of it are kept. */
+    /* The row where the sums of word w are kept, and word w of a thread after carries. */
     static GOP_DEVICE int row(int w)
     {
         return w < 8 ? w : 16;
@@ -128,7 +130,8 @@ struct exact_doubles {
         range.high = word + 1 > range.high ? word + 1 : range.high;
     }
 
-    /* The highest digit has the sign, and another follows where it is no number of 32 bits. */
+    /* Carries. The highest digit has the sign; if it does not fit in 32 bits, one more follows.
+     */
     static GOP_DEVICE void carry(uint64_t *own, exact_range &range)
     {
         if (range.low > range.high) return;
@@ -161,8 +164,8 @@ struct exact_doubles {
     }
 };
 
-/* Whole numbers, of which only means are asked here: halves, and what is carried out. Bytes of
- * any of them: rare enough for one kernel. */
+/* Integers, for means only (sums are exact anyway): two halves and the carry. One kernel takes
+ * items of any size, since this is rare. */
 struct exact_whole {
     typedef uint8_t T;
     struct term { /* 2^32 high + low */

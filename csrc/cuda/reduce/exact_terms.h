@@ -6,8 +6,8 @@
 
 #include "cuda/reduce/exact.h"
 
-/* How threads share outputs: thread t has output t % near of its neighbours, the elements
- * t / near % along and on, and of the outputs beyond these number t / near / along. */
+/* How threads share outputs: thread t has output t % near among neighbours, elements t / near %
+ * along and on, and output number t / near / along beyond the neighbours. */
 template <typename G> struct exact_args {
     const void *a;
     const uint8_t *where; /* or NULL */
@@ -81,8 +81,9 @@ template <typename K, int HOW, typename G> struct exact_reader {
 };
 
 enum {
-    BIN_BITS = 43, /* from a bin's unit to the next's: OFTEN rests, of half a unit, fit in 53 */
-    BINS_ABOVE = 11 /* binary orders above the largest term for which bins are placed */
+    BIN_BITS = 43,  /* from a bin's unit to the next one's: OFTEN rests of up to half a unit
+                       fit in 53 bits */
+    BINS_ABOVE = 11 /* binary orders above the largest term that the bins take, too */
 };
 
 /* What a thread has of its sum: words in shared memory, which of them may not be 0, and bins.
@@ -97,9 +98,10 @@ template <typename K> struct exact_own {
     exact_range range;
     uint32_t limit;           /* of a term's upper half without its sign; 0: no bins yet */
     double bin[K::BINS + 1];  /* one more than there are, since no array is empty */
-    double unit[K::BINS + 1]; /* 1.5 2^52 times it: what is added to this is rounded to units */
+    double unit[K::BINS + 1]; /* 1.5 2^52 units: adding a number to this rounds it to units */
 
-    /* NaN and infinities to `special`, 0 in their places; then all to the words. */
+    /* Moves NaN and infinities to `special`, replaces them by 0, and adds all terms to the
+     * words. */
     template <int TERMS> GOP_DEVICE void add_words(term (&x)[TERMS])
     {
         float suspect = 0;
@@ -117,7 +119,7 @@ template <typename K> struct exact_own {
         for (int i = 0; i < TERMS; i++) K::add(words, x[i]);
     }
 
-    /* Around the largest term. */
+    /* Places the bins around the largest term. */
     template <int TERMS> GOP_DEVICE void place_bins(const term (&x)[TERMS])
     {
         enum { BIAS = 1023, LAST = 970 + BIAS, FIRST = -988 + BIAS, HALF = 0x80000 };
@@ -145,7 +147,7 @@ template <typename K> struct exact_own {
             if (bin[b] != 0) K::add(words, bin[b], range);
         limit = 0;
     }
-    /* All terms to the bins, or, where one does not fit, to the words. */
+    /* Adds all terms to the bins or, where one does not fit, all to the words. */
     template <int TERMS> GOP_DEVICE void add_bins(const term (&x)[TERMS])
     {
         double sum[K::BINS];
@@ -190,8 +192,9 @@ template <typename K> struct exact_own {
     }
 };
 
-/* A thread's own elements: the next are on their way while the last are added. Words of a brief
- * sum hold the carries of all its threads: they are carried once, in the end. */
+/* Adds a thread's own elements; the next loads are in flight while the last terms are added.
+ * The words of a short sum have room for all carries, so these are resolved once, at the end.
+ */
 template <typename K, int HOW, typename G>
 GOP_DEVICE void sum_own(exact_reader<K, HOW, G> &from, exact_own<K> &own, bool is_brief)
 {

@@ -1,9 +1,9 @@
 /*
  * few.cu - reduce: a thread to a lane of the tree, where leaves are few.
  *
- * Where there are too few leaves to fill the device with a warp each, what counts is how soon
- * all loads are under way: so a leaf has as many threads as lanes, from any address, and
- * sixteen loads of each are under way at once. A block has a subtree of `span` leaves.
+ * If there are too few leaves to fill the device with a warp each, latency counts: all loads
+ * must be in flight soon. So a leaf, at any address, has as many threads as lanes, and each has
+ * sixteen loads in flight. A block has a subtree of `span` leaves.
  */
 #include "cuda/reduce/plan.h"
 #include "cuda/reduce/root.h"
@@ -53,8 +53,8 @@ template <typename M> __global__ void __launch_bounds__(TEAMS *LANES)
     if (threadIdx.x == 0) conclude(r, o, part, mine);
 }
 
-/* At most an element to a lane: a warp to an output, and no code but for that, as a short
- * kernel waits for its code more than for anything else. */
+/* For at most one element to a lane: a warp to an output. It is a kernel of its own because a
+ * short kernel waits mostly for its instructions to be fetched. */
 template <typename M> __global__ void __launch_bounds__(32)
     reduce_lanes_kernel(const __grid_constant__ reduce_brief r)
 {

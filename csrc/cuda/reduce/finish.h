@@ -6,8 +6,8 @@
 
 #include "cuda/reduce/keys.h"
 
-/* Output o's place, found once for all types that may be stored: a launch waits for its code.
- */
+/* Where output o lies; computed once for all types that may be stored, since a launch waits for
+ * its code. */
 template <typename G> GOP_DEVICE int64_t out_of(const reduce_args_of<G> &r, int64_t o)
 {
     return r.dense ? o : place_of(r.g, 0, r.g.kept, o).out;
@@ -24,7 +24,7 @@ template <typename R> GOP_DEVICE R divide(R value, int64_t count)
 {
     return value / R(count);
 }
-/* Of whole numbers, whose sum is exact: the bits of a float64. */
+/* The mean of integers, whose sum is exact: the bits of a float64. */
 GOP_DEVICE uint64_t divide(uint64_t value, int64_t count)
 {
     const double mean = (double)(int64_t)value / (double)count;
@@ -54,7 +54,7 @@ template <typename P> GOP_DEVICE void take(complex<P> &to, const gop_scalar &s)
     to = {P(s.f[0]), P(s.f[1])};
 }
 
-/* A root that nothing else is added to. */
+/* Finishes a root without initial. */
 template <typename R> GOP_DEVICE R plus_zero(R value, float zero)
 {
     return add(value, R(zero));
@@ -101,7 +101,7 @@ GOP_DEVICE bool is_truth(const reduce_operands &r)
     return r.op == GOP_ANY || r.op == GOP_ALL;
 }
 
-/* The bits of what is stored for a minimum or maximum, any or all. */
+/* The bits to store for a minimum, maximum, any or all. */
 GOP_DEVICE int32_t stored(const reduce_operands &r, int32_t key)
 {
     if (r.dtype == GOP_FLOAT16) return store<float16>(from_key(key, r.key_flags)).bits;
@@ -123,7 +123,8 @@ GOP_DEVICE code<uint64_t> recoded(const reduce_operands &r, uint64_t bits)
 {
     return {bits ^ ((uint64_t)r.coded << 32 | (uint32_t) - (r.key_flags & FLIP))};
 }
-/* Of no element at all `any` is false: what is left has more bits than a code. */
+/* The bits to store for a code. `any` of no element is false: the identity has more bits than a
+ * code. */
 template <typename W> GOP_DEVICE W stored(const reduce_operands &r, code<W> least)
 {
     const code<W> zero = recoded(r, W(0));
@@ -150,7 +151,7 @@ template <typename W> GOP_DEVICE code<W> with_initial(const reduce_operands &r, 
     return min_fold<code<W>>::fold(least, recoded(r, (W)r.initial.u));
 }
 
-/* Of what is stored for a code of four bytes. */
+/* Bytes of an output whose code has four. */
 GOP_DEVICE int stored_bytes(const reduce_operands &r)
 {
     const int out = r.out_dtype;
@@ -196,7 +197,7 @@ GOP_DEVICE void finish_complex(const reduce_args_of<G> &r, int64_t o, best<K> fo
     T value;
     take(value, r.initial);
     const K initial = key_of(value, r.key_flags);
-    /* NumPy compares initial first: it wins where equal. */
+    /* NumPy compares initial first, so it wins if equal. */
     if (!r.has_initial || (found.k != INT64_MAX && found.key < initial))
         value = static_cast<const T *>(
             r.a)[place_of(r.g, 0, r.g.kept, o).in +

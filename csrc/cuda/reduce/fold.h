@@ -42,8 +42,8 @@ GOP_DEVICE uint64_t multiply(uint64_t a, uint64_t b)
 {
     return a * b;
 }
-/* A factor of 1 + 0i or 1 - 0i changes nothing, infinities included, and 1 + 0i no sign of a
- * zero either: so it does not matter where a product is padded. */
+/* A factor of 1 + 0i or 1 - 0i changes nothing, infinities included, and 1 + 0i keeps the signs
+ * of zeros too: so it does not matter where a product is padded. */
 template <typename P> GOP_DEVICE complex<P> multiply(complex<P> a, complex<P> b)
 {
     const bool one = a.re == 1 && a.im == 0;
@@ -95,7 +95,7 @@ GOP_DEVICE bool operator==(key128 a, key128 b)
     return a.high == b.high && a.low == b.low;
 }
 
-/* Whole numbers in the order of numbers without a sign. */
+/* Integers mapped to unsigned ones of the same order. */
 template <typename W> struct code {
     W bits;
 };
@@ -140,9 +140,9 @@ template <typename K> struct best_fold {
     }
 };
 
-/* ---- what a thread makes of its own elements, one after another ----
- * Where order does not matter that may be less than an accumulator of the fold. A map that has
- * something simpler says so: `at` is the element's distance from position k0, and grows. */
+/* ---- how a thread folds its own elements, one after another ---- If order does not matter, it
+ * may keep less than an accumulator; a map that has something simpler specialises this. `at` is
+ * the element's distance from position k0, and grows. */
 
 template <typename M> struct gather_of {
     typedef typename M::F::acc acc;
@@ -154,7 +154,7 @@ template <typename M> struct gather_of {
     static GOP_DEVICE acc root(acc from, int64_t, int) { return from; }
 };
 
-/* ---- accumulators of any size to other threads, 32 bits at a time ---- */
+/* ---- shuffles of accumulators of any size, 32 bits at a time ---- */
 
 template <typename R> struct words_of {
     uint32_t at[sizeof(R) / 4];
@@ -191,8 +191,8 @@ template <typename F, int N, typename R> GOP_DEVICE void fold_own(R *acc)
     }
 }
 
-/* Groups of lanes in the order in which they fold, those farthest apart first: the bits of turn
- * t of so many, a power of two, from right to left. */
+/* The group of lanes that comes t-th in the order of the fold, farthest apart first: t with its
+ * bits reversed. There are `turns` groups, a power of two. */
 GOP_DEVICE int group_of_turn(int t, int turns)
 {
     int group = 0;
@@ -200,8 +200,8 @@ GOP_DEVICE int group_of_turn(int t, int turns)
     return group;
 }
 
-/* What turn t has left meets what waits for it, or waits: in as many levels as a binary counter
- * has bits. After the last of 2^k turns `value` is that of all. */
+/* Folds the value of group t with those that wait, or lets it wait, as in a binary counter.
+ * After the last of 2^k groups `value` is the fold of all. */
 template <typename F, int LEVELS, int N, typename R>
 GOP_DEVICE void fold_turns(int t, R (*waiting)[N], R (&value)[N])
 {
@@ -216,7 +216,7 @@ GOP_DEVICE void fold_turns(int t, R (*waiting)[N], R (&value)[N])
     }
 }
 
-/* As neighbours, which is how leaves fold. */
+/* Folds neighbours, as leaves do. */
 template <typename F, int N, typename R> GOP_DEVICE void fold_neighbours(R *v)
 {
 #pragma unroll
@@ -236,7 +236,7 @@ GOP_DEVICE typename F::acc fold_nodes(const typename F::acc *node, int levels, i
     return value;
 }
 
-/* value[i] of registers, which have no index that varies. */
+/* value[i] for an array in registers, which cannot be indexed. */
 template <int N, typename R> GOP_DEVICE R pick(const R *value, int i)
 {
     R mine = value[0];

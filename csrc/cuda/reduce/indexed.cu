@@ -1,10 +1,10 @@
 /*
  * indexed.cu - reduce: any axes, by a table of where elements lie.
  *
- * A block finds once where the elements of a leaf lie, and an element of any of its leaves
- * costs a look into shared memory where the tree divides by the extent of every axis. Whose
- * threads are neighbours, those of an output's elements or those of several outputs, is decided
- * by the lines that a warp would touch.
+ * A block tables the offsets of a leaf's elements once; an element of any of its leaves then
+ * costs a load from shared memory, where `tree` divides by the extent of every axis. The number
+ * of cache lines that a warp would touch decides whether neighbouring threads share an output
+ * or have neighbouring outputs.
  */
 #include <string.h>
 
@@ -15,15 +15,15 @@
 enum {
     INDEXED = 512, /* threads of a block: the more, the fewer tables */
     WARPS = INDEXED / 32,
-    BUSY_WARPS = 16, /* of an SM: with fewer it waits for memory */
+    BUSY_WARPS = 16, /* of an SM: with fewer, latency is not hidden */
     ASIDE = 32       /* bytes of a thread: as long as finding a leaf, and folding it, takes */
 };
 
-/* Who has what in a block: of a warp `wide` threads share an output, of the block `high` warps
- * do, a team. Together they are the classes of an output's elements: class c has the lanes c,
- * c + classes, .. below `lanes`, all that there are elements for. Teams take items, leaves by
- * groups of the outputs that one has at once: of all `inner` of a leaf first; or where a team
- * has one, of all leaves of an output, and 2^levels of them fold in the block. */
+/* How a block's threads share its work. `wide` threads of a warp share an output, and so do the
+ * `high` warps of a team. Together these are the classes of an output's elements: class c has
+ * the lanes c, c + classes, .. below `lanes`, for which there are elements. Teams take items: a
+ * leaf of the group of outputs that a team has at once, `inner` groups after each other; or, if
+ * a team has one output, all leaves of an output, 2^levels of which fold in the block. */
 struct indexed_shape {
     places at;
     int wide, high, lanes, levels;
@@ -32,8 +32,8 @@ struct indexed_shape {
     int reverse;
 };
 
-/* Adds elements k, k + apart, .. of KEEP lanes, and again those LANES later, AHEAD altogether;
- * if not WHOLE those from `begin` to `end` alone. */
+/* Adds elements k, k + apart, .. of KEEP lanes, and again those LANES later, AHEAD in all; if
+ * not WHOLE, only those from `begin` to `end`. */
 template <typename M, bool MASKED, bool WHOLE, int AHEAD, int KEEP, typename ACC>
 GOP_DEVICE void add_indexed(const typename M::T *a, const uint8_t *where, const uint32_t *place,
                             const uint32_t *mask_place, int k, int apart, int begin, int end,
@@ -57,8 +57,8 @@ GOP_DEVICE void add_indexed(const typename M::T *a, const uint8_t *where, const 
                               k + b / KEEP * LANES + b % KEEP * apart, key_flags);
 }
 
-/* The same of elements [row, row + rows), on both sides of a turn; where they are not all there
- * a few at a time. */
+/* The same for elements [row, row + rows), before and after the place where the table wraps; a
+ * few at a time if not all exist. */
 template <typename M, bool MASKED, int AHEAD, int KEEP, typename ACC>
 GOP_DEVICE void add_rows(const placed_leaf<typename M::T> &l, int row, int rows, int k,
                          int apart, int key_flags, ACC *acc)
@@ -101,8 +101,8 @@ GOP_DEVICE void add_rows(const placed_leaf<typename M::T> &l, int row, int rows,
     }
 }
 
-/* The lanes of a class: KEEP of them at a time, those that fold first first. Or, where order
- * does not matter, all. */
+/* Adds the lanes of a class, KEEP at a time, in the order in which they fold; if order does not
+ * matter, all at once. */
 template <typename M, bool MASKED, int KEEP>
 GOP_DEVICE typename M::F::acc fold_class(const placed_leaf<typename M::T> &l, int c,
                                          int classes, int lanes, int64_t k0, int key_flags)
@@ -244,7 +244,7 @@ static gop_status reduce_indexed(gop_ctx *ctx, const gop_task *task, int64_t)
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 
-/* Of its lanes, where order matters, a thread has one, two, four, or eight and more. */
+/* Where order matters, a thread has one, two, four, or eight and more lanes of the leaf. */
 template <typename M, bool MASKED>
 static gop_status reduce_indexed_by_lanes(gop_ctx *ctx, const gop_task *task, int64_t done)
 {
@@ -260,7 +260,7 @@ static gop_status reduce_indexed_by_lanes(gop_ctx *ctx, const gop_task *task, in
 template <typename M> static constexpr gop_launch unmasked_launch =
     reduce_indexed_by_lanes<M, false>;
 
-/* Means with a mask the tree has. */
+/* Masked means are left to `tree`. */
 template <typename M> static constexpr gop_launch launch_with_mask()
 {
     if constexpr (is_plain<M>::value || is_mean<M>::value) return nullptr;
@@ -274,8 +274,8 @@ static const reduce_by_map<gop_launch> plain = REDUCE_BY_MAP(unmasked_launch, nu
 typedef int (*indexed_count)();
 static const reduce_by_map<indexed_count> blocks_of = REDUCE_BY_MAP(indexed_blocks, nullptr);
 
-/* How many of an output's leaves fold in a block of so many teams: all of them, or no more than
- * that few teams are left without. */
+/* How many of an output's leaves, as a power of two, fold in a block of so many teams: all, or
+ * so many that few teams idle. */
 static int levels_of(int leaves, int teams)
 {
     int levels = 0;
@@ -283,9 +283,8 @@ static int levels_of(int leaves, int teams)
     return leaves <= 1 << levels || leaves >= 8 << levels ? levels : 0;
 }
 
-/* Teams of as many warps as take least: turns, where the device does not hold all teams at
- * once, of the elements that a thread has and what else there is to do. But an output's leaves
- * that fit into a block stay there. */
+/* Chooses the warps of a team for the least time: waves times a thread's work. But the leaves
+ * of an output that fit into a block stay there. */
 static void plan_teams(const gop_reduction &g, int64_t item, int64_t held, int64_t groups,
                        indexed_shape *p)
 {
@@ -316,7 +315,8 @@ static gop_status reduce_indexed_plan(const gop_ctx *ctx, const gop_task *task, 
                  g.outputs <= INT32_MAX && g.count <= INT32_MAX - LEAF &&
                  g.kept + g.reduced < AXES + (g.reduced > 0);
     if (takes) {
-        memset(&own, 0, sizeof own); /* what is not used too: same arguments, same bytes */
+        memset(&own, 0,
+               sizeof own); /* unused fields too: equal arguments must be equal bytes */
         fill_axes(g, &own.r.g);
         reduce_fill_operands(task, &own.r, plan);
         takes = plan_places(own.r.g, (int)own.r.leaves, &p.at);

@@ -1,8 +1,8 @@
 /*
- * interleaved.cu - reduce: a block meets in shared memory.
+ * interleaved.cu - reduce: a block folds in shared memory.
  *
- * Eight levels to a launch. The threads that still work are numbers 2, 4, 8, .. apart: most of
- * every warp idles while the warp runs on.
+ * A launch does eight levels. The threads that still work are 2, 4, 8, .. apart: every warp
+ * keeps running with most of its threads idle.
  */
 #include "cuda/reduce/lecture.h"
 

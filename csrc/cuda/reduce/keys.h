@@ -6,8 +6,8 @@
 
 #include "cuda/reduce/fold.h"
 
-/* ---- items that differ only in how they are read, which the key_flags say: uint8_t to
- * uint64_t stand for whole numbers of any sign and for truth values ---- */
+/* ---- key_flags say how items are read: uint8_t to uint64_t stand for integers, signed or not,
+ * and for truth values ---- */
 
 GOP_DEVICE int32_t narrow(uint8_t x, int key_flags)
 {
@@ -31,7 +31,7 @@ GOP_DEVICE int64_t flip(int64_t key, int key_flags)
     return key ^ -(int64_t)(key_flags & FLIP);
 }
 
-/* Of one or two bytes all their bits are complemented, as those of a word of them. */
+/* FLIP complements all bits of items of one or two bytes, as it does in a word of them. */
 GOP_DEVICE int32_t key_of(uint8_t x, int key_flags)
 {
     const uint8_t value = key_flags & TRUTH ? x != 0 : x;
@@ -87,9 +87,9 @@ GOP_DEVICE key128 key_of(complex128 x, int key_flags)
             (uint64_t)key_of(x.im, key_flags | VALUE) ^ 0x8000000000000000u};
 }
 
-/* ---- codes of whole numbers, and of floats that are asked whether they are true ---- */
+/* ---- codes of integers, and of floats as truth values ---- */
 
-/* By which a code differs from a number of so many bytes. */
+/* XORed with a number of so many bytes, this gives its code. */
 __host__ GOP_DEVICE uint64_t coded_by(int bytes, int key_flags)
 {
     const uint64_t all = ~UINT64_C(0) >> (64 - 8 * bytes);

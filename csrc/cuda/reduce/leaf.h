@@ -48,8 +48,9 @@ gathered_leaf(const typename M::T *leaf, int64_t k0, int t, int key_flags)
     return root;
 }
 
-/* Thread t owns N neighbouring lanes of each 32 N: all 128 of a leaf in 4 / N pieces. They fold
- * piece by piece, then across threads, then inside one: d = 64, 32, .., 1 in this order. */
+/* Thread t owns N neighbouring lanes of each 32 N: in 4 / N pieces these are all 128 lanes of a
+ * leaf. They fold piece by piece, then across threads, then within a thread: distances 64, 32,
+ * .., 1 in this order. */
 template <typename M>
 GOP_DEVICE typename M::F::acc ordered_leaf(const typename M::T *leaf, int t, int key_flags)
 {
@@ -89,14 +90,15 @@ template <typename F, int N, int OWN, typename R> GOP_DEVICE void fold_pieces(R 
     }
 }
 
-/* Of a leaf in groups of N neighbours thread t of W has every W-th; BATCH loads are under way.
- */
+/* A leaf in groups of N neighbours: thread t of W has every W-th group, and BATCH loads in
+ * flight. */
 template <typename M, int N, int W, int BATCH> struct leaf_by_groups {
     typedef typename M::T T;
     typedef typename M::F F;
     typedef gather_of<M> G;
     typedef group_of<T, N> V;
-    typedef typename group_word<sizeof(V)>::type word_t; /* as bytes each had a register */
+    typedef typename group_word<sizeof(V)>::type
+        word_t; /* separate bytes would take a register each */
     enum { PIECES = F::ORDERED ? LANES / W / N : 1, OWN = F::ORDERED ? N : 1 };
     static_assert(BATCH % PIECES == 0, "a batch begins at a thread's first lane");
     typename G::acc acc[PIECES * OWN];
@@ -138,9 +140,9 @@ template <typename M, int N, int W, int BATCH> struct leaf_by_groups {
     }
 };
 
-/* What a leaf that begins anywhere has before its first whole group of N, and after its last: N
- * elements together at most. Where order does not matter each is another thread's; else they
- * are the lanes of those threads that have their groups. */
+/* The elements of an unaligned leaf before its first whole group of N and after its last: at
+ * most N together. If order does not matter, each goes to another thread; else they belong to
+ * the lanes of the threads that have their groups. */
 template <typename M, int N, int W> struct leaf_ends {
     typedef typename M::T T;
     typedef typename M::F F;
@@ -174,8 +176,8 @@ template <typename M, int N, int W> struct leaf_ends {
         for (int i = 0; i < OWN; i++)
             if (has_head(i)) G::add(acc[ORDERED ? i : 0], head[i], head_at(i), key_flags);
     }
-    /* In order: to none but its own lane something is added, by no branch, as a lane that
-     * varies would not leave acc in registers. */
+    /* Where order matters: adds to one lane and, without a branch, nothing to all others; a
+     * variable index would move acc out of registers. */
     template <int PIECES> GOP_DEVICE void add_tail(typename G::acc *acc, int key_flags) const
     {
 #pragma unroll
@@ -190,10 +192,9 @@ template <typename M, int N, int W> struct leaf_ends {
     }
 };
 
-/* A leaf of n neighbours that begins anywhere, by W threads. In whole groups, from a multiple
- * of N elements on: so a thread has other lanes than where the leaf begins with a group, the
- * same ones in every group, and they meet in the same order, since each fold's operands may
- * change places. */
+/* An unaligned leaf of n neighbours, by W threads, in whole groups from a multiple of N on. A
+ * thread so has other lanes than in an aligned leaf, the same ones in every group. They fold in
+ * the same order, since the operands of a fold may change places. */
 template <typename M, int N, int W> GOP_DEVICE typename M::F::acc
 leaf_anywhere(const typename M::T *a, int64_t k0, int n, int t, int key_flags)
 {
@@ -225,7 +226,7 @@ leaf_anywhere(const typename M::T *a, int64_t k0, int n, int t, int key_flags)
     return own.root(k0 - past, key_flags);
 }
 
-/* A leaf that ends early, or starts anywhere: its lanes one element at a time. */
+/* A leaf that ends early or is unaligned: its lanes, one element at a time. */
 template <typename M> GOP_DEVICE typename M::F::acc
 part_of_leaf(const typename M::T *leaf, int64_t k0, int n, int t, int key_flags)
 {

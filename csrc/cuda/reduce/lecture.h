@@ -18,7 +18,7 @@ template <> struct lecture_sum<int32_t> {
 template <typename T> using lecture_sum_t = typename lecture_sum<T>::type;
 
 #define LECTURE_DTYPES (1u << GOP_INT32 | 1u << GOP_FLOAT32 | 1u << GOP_FLOAT64)
-/* f of the dtype of a task. */
+/* f<T> for the dtype of a task. */
 #define LECTURE_OF_DTYPE(task, f)                                                              \
     ((task)->in[0].dtype == GOP_INT32     ? f<int32_t>                                         \
      : (task)->in[0].dtype == GOP_FLOAT32 ? f<float>                                           \
@@ -31,7 +31,7 @@ template <typename T> using lecture_sum_t = typename lecture_sum<T>::type;
 
 /* ---- from launch to launch ---- */
 
-/* One launch: from n elements to `left` sums, one a block. */
+/* One launch: n elements become `left` sums, one a block. */
 template <typename R> struct lecture_level {
     const R *from; /* NULL: the array itself */
     R *to, *half[2], *out;
@@ -100,7 +100,7 @@ template <typename T> static const T *lecture_input(const gop_task *task)
 
 enum { GRID_LIMIT = 0x7fffffff };
 
-/* Blocks of so many threads that a device holds at once: a grid that leaves nobody waiting. */
+/* Blocks of so many threads that are resident at once: a grid of one wave. */
 static inline int64_t resident_blocks(const gop_ctx *ctx, int threads)
 {
     const gop_device_info &info = ctx->info;
@@ -124,7 +124,8 @@ static inline gop_status lecture_plan(const gop_task *task, int group, int64_t m
                                      "is not empty");
     *GOP_OWN(lecture_grid, plan) = {group, most};
     const size_t n = (size_t)g.count;
-    plan->scratch = ((n + 1) / 2 + (n + 3) / 4 + 2) * 8; /* what the first two launches leave */
+    plan->scratch =
+        ((n + 1) / 2 + (n + 3) / 4 + 2) * 8; /* the sums of the first two launches */
     return GOP_OK;
 }
 

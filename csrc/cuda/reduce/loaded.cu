@@ -1,8 +1,8 @@
 /*
  * loaded.cu - reduce: the first addition happens while loading.
  *
- * Half of the threads did nothing but load. Now every thread adds two elements on the way into
- * shared memory: half the blocks, and two loads under way instead of one.
+ * Half of the threads only loaded. Now every thread adds two elements on the way into shared
+ * memory: half the blocks, and two loads in flight instead of one.
  */
 #include "cuda/reduce/block.h"
 #include "cuda/reduce/lecture.h"

@@ -1,5 +1,5 @@
 /*
- * maps.h - what each reduction makes of an element, and a thread of its own elements.
+ * maps.h - the accumulator of an element in each reduction, and of a thread's own elements.
  */
 #ifndef GOP_CUDA_REDUCE_MAPS_H
 #define GOP_CUDA_REDUCE_MAPS_H
@@ -7,9 +7,9 @@
 #include "cuda/reduce/finish.h"
 #include "cuda/reduce/packed.h"
 
-/* ---- sums, and means of what sums are exact of; products ---- */
+/* ---- sums; means whose sum is exact; products ---- */
 
-/* Whole numbers modulo 2^64 whatever their sign. */
+/* Integers modulo 2^64, signed or not. */
 GOP_DEVICE uint64_t widen(uint8_t x, int key_flags)
 {
     return (uint64_t)(int64_t)narrow(x, key_flags);
@@ -54,9 +54,8 @@ template <typename E> struct prod_map {
     }
 };
 
-/* ---- sums of squares |x|^2, for norms; means of whole numbers whose sum may be no float64
- * ----
- */
+/* ---- sums of squares |x|^2, for norms; means of integers whose sum may not fit a float64
+ * ---- */
 
 GOP_DEVICE double real(uint8_t x, int key_flags)
 {
@@ -66,8 +65,8 @@ GOP_DEVICE double real(uint16_t x, int key_flags)
 {
     return narrow(x, key_flags);
 }
-/* The lowest bits of 2^52 + x, of which signed ones count from 2^31 on: no conversion, of which
- * an SM does few at once. */
+/* x as the lowest bits of 2^52 + x, signed ones shifted by 2^31: conversions are slow on an SM.
+ */
 GOP_DEVICE double real(uint32_t x, int key_flags)
 {
     const uint32_t sign = key_flags & UNSIGNED ? 0 : 0x80000000u;
@@ -122,7 +121,7 @@ template <typename E> struct mean_map {
     static GOP_DEVICE double of(E x, int64_t, int key_flags) { return real(x, key_flags); }
 };
 
-/* Such means, of which those of less than 8 bytes have more than 2^21 elements. */
+/* Such means: of 8-byte items, or of more than 2^21 smaller ones. */
 template <typename M> struct is_mean {
     enum { value = 0 };
 };
@@ -133,7 +132,7 @@ template <typename M> struct is_long {
     enum { value = is_mean<M>::value && sizeof(typename M::T) < 8 };
 };
 
-/* ---- min, max; any, all: the greatest, or the least, of what is true unless it is 0 ---- */
+/* ---- min, max; any and all: the maximum and the minimum of truth values ---- */
 
 GOP_DEVICE int32_t order_of(float16 x, int key_flags)
 {
@@ -190,8 +189,8 @@ template <typename E> struct position_map {
     }
 };
 
-/* What elements are compared by: real ones as numbers, negated for a maximum, which takes fewer
- * instructions than their keys. `unset` is less than nothing. */
+/* How elements are compared: real ones as numbers, negated for a maximum, which needs fewer
+ * instructions than keys. No element is above `unset`. */
 template <typename E> struct compared {
     typedef decltype(key_of(E(), 0)) type;
     enum { REAL = 0 };
@@ -238,8 +237,8 @@ GOP_DEVICE float least_of(float a, float b)
 #endif
 }
 
-/* A thread's own minimum as a number: to make a key of each element takes longer than to
- * compare it. Infinity is not less than anything. */
+/* A thread's own minimum as a number: to make a key of each element is slower than to compare
+ * it. Infinity is not less than anything. */
 template <typename E> struct gather_least {
     typedef float acc;
     static GOP_DEVICE float none() { return gop_bits_to_float(0x7f800000u); }
@@ -253,8 +252,8 @@ template <typename E> struct gather_least {
         return compared<E>::key(from, key_flags);
     }
 };
-/* The same of doubles, for which there is no such instruction: NaNs are looked for, and a least
- * one that is a zero is -0 if any had a sign. */
+/* The same for doubles, which have no such instruction: NaNs are checked for, and a minimum of
+ * zero is -0 if any zero had a sign. */
 template <> struct gather_of<extreme_map<double>> {
     typedef compared<double> C;
     struct acc {
@@ -293,7 +292,7 @@ template <> struct gather_of<extreme_map<uint8_t>> : gather_code<uint8_t> {};
 template <> struct gather_of<extreme_map<uint16_t>> : gather_code<uint16_t> {};
 /* clang-format on */
 
-/* A thread meets its elements in order, so that one must be less than the best so far, or a
+/* A thread meets its elements in order, so a new one must be less than the best so far, or a
  * NaN; after a NaN nothing counts. */
 template <typename E> struct gather_of<position_map<E>> {
     typedef compared<E> C;
@@ -321,7 +320,7 @@ template <typename E> struct gather_of<position_map<E>> {
     }
 };
 
-/* Of items of one or two bytes, none of whose keys is the most that there is. */
+/* The position of the minimum for items of one or two bytes: no key of theirs is INT32_MAX. */
 template <typename W> struct gather_place : gather_parts {
     struct acc {
         int32_t best;
@@ -355,8 +354,8 @@ template <> struct gather_of<position_map<uint8_t>> : gather_place<uint8_t> {};
 template <> struct gather_of<position_map<uint16_t>> : gather_place<uint16_t> {};
 /* clang-format on */
 
-/* Positions of real elements are along one axis, and have no mask; complex minima are found by
- * theirs. */
+/* Positions are along one axis and without a mask, but for complex minima, which are found by
+ * position. */
 template <typename M> struct is_plain {
     enum { value = 0 };
 };

@@ -1,11 +1,10 @@
 /*
  * multipass.cu - reduce: uf loads before the first addition.
  *
- * The array is passed over by as many blocks as the device holds at once. A thread has `uf`
- * loads under way at a time: by Little's law their bytes, over all threads, must be what
- * memory delivers in the time that it takes to answer. Which uf is best is found by trying.
- * What is left at the end of the array, less than uf turns of the grid, is added one by one:
- * without that only multiples of uf turns come out right.
+ * One wave of blocks strides over the array. A thread has `uf` loads in flight at a time: by
+ * Little's law, the bytes in flight must be bandwidth times latency. The best uf is found by
+ * trying. The end of the array, less than uf strides of the grid, is added one by one: without
+ * that only multiples would be right.
  */
 #include "cuda/reduce/block.h"
 #include "cuda/reduce/lecture.h"

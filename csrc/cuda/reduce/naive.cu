@@ -1,7 +1,7 @@
 /*
  * naive.cu - reduce: neighbours in pairs, a launch per level.
  *
- * The sum as a tournament. Every level goes through global memory and waits for a launch.
+ * The sum is a tournament. Every level goes through global memory and waits for a launch.
  */
 #include "cuda/reduce/lecture.h"
 

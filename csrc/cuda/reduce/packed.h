@@ -1,10 +1,10 @@
 /*
- * packed.h - a thread's own of items of one or two bytes, taken four bytes at a time.
+ * packed.h - a thread's own items of one or two bytes, folded four bytes at a time.
  *
- * An item of its own takes two to four instructions; 16 single bytes take longer so than memory
- * does to bring them. Where order does not matter, and a thread has a word of neighbours, it is
- * taken as it is: its parts summed by two instructions, or compared two at a time. What is here
- * stands in for gather_of (fold.h) and has add_word beside its add.
+ * Taken one by one, an item costs two to four instructions; for bytes this is slower than the
+ * memory that brings them. Where order does not matter, and a thread has a word of neighbours,
+ * it is taken as it is: its parts summed by two instructions, or compared two at a time. These
+ * specialise gather_of (fold.h), and have add_word besides add.
  */
 #ifndef GOP_CUDA_REDUCE_PACKED_H
 #define GOP_CUDA_REDUCE_PACKED_H
@@ -16,10 +16,10 @@ struct gather_packed { /* has add_word */
 struct gather_parts { /* has add_part, for an item of a word by itself */
 };
 
-/* ---- sums of whole numbers: those of a leaf fit into 32 bits ---- */
+/* ---- sums of integers: those of a leaf fit into 32 bits ---- */
 
-/* Parts of BYTES each; and as often twice the negative ones among those that are signed, -256
- * or -65536 each, by which they were taken for too much. */
+/* Adds the parts of BYTES each as unsigned numbers; then subtracts 256 or 65536 for each
+ * negative one, if they are signed. */
 template <int BYTES> GOP_DEVICE int32_t add_parts(uint32_t word, uint32_t signs, int32_t to)
 {
     signs &= word;
@@ -45,8 +45,8 @@ template <typename W> struct sign_bits {
     enum : uint32_t { IN_WORD = sizeof(W) == 1 ? 0x80808080u : 0x80008000u };
 };
 
-/* Four bytes, each by four bits of the selector: its number in the word, 4 for a zero, or 8
- * more for a byte of its sign. (The intrinsic __byte_perm does not know those.) */
+/* Four bytes, each chosen by four bits of the selector: its number in the word, 4 for a zero,
+ * or 8 more for a byte of its sign. (The intrinsic __byte_perm lacks the last.) */
 GOP_DEVICE uint32_t picked_bytes(uint32_t word, uint32_t selector)
 {
 #ifdef __CUDA_ARCH__
@@ -63,7 +63,7 @@ GOP_DEVICE uint32_t picked_bytes(uint32_t word, uint32_t selector)
 #endif
 }
 
-/* Item i of a word: one instruction takes it out and extends its sign. */
+/* Item i of a word: one instruction extracts it and extends its sign. */
 template <typename W> GOP_DEVICE int32_t part_of(uint32_t word, int i, int key_flags)
 {
     const bool is_unsigned = key_flags & UNSIGNED;
@@ -120,7 +120,7 @@ template <typename W> struct gather_code : gather_packed {
         if constexpr (sizeof(W) == 2) to = least_halves(to, codes);
         else to = least_halves(least_halves(to, codes & 0x00ff00ffu), codes >> 8 & 0x00ff00ffu);
     }
-    /* Of none it is no less than any code. */
+    /* Without elements it is no less than any code. */
     static GOP_DEVICE code<uint32_t> root(acc from, int64_t, int)
     {
         const uint32_t high = from >> 16, low = from & 0xffff;

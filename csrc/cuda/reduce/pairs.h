@@ -8,7 +8,7 @@
 
 #include "cuda/reduce/plan.h"
 
-/* What divides by the extents, of AXES axes at most and fewer than 2^31 outputs. */
+/* Divisors of the extents, for at most AXES axes and fewer than 2^31 outputs. */
 struct column_axes {
     bool known;
     fast_divisor by[AXES];
@@ -22,7 +22,7 @@ GOP_DEVICE int64_t column_at(const reduce_args &r, const column_axes &axes, int6
                       : place_of(g, 0, g.kept, o).in;
 }
 
-/* Whether elements of an output, by several axes, lie as near as a table can say. */
+/* Whether the offsets of an output's elements along several axes fit a table. */
 static bool are_placed(const gop_reduction &g, bool known)
 {
     int64_t far = 0;
@@ -42,14 +42,15 @@ template <typename T, int C, int MOST> struct pairs_of {
     };
 };
 
-/* Of how many elements at most: one or two; or more where a column alone is a short load. */
+/* The most elements of an output: two, or more if a thread has one column and so short loads.
+ */
 template <typename M, int C> constexpr int pairs_most()
 {
     if (C > 1 || sizeof(typename M::T) > 8 || sizeof(typename M::F::acc) > 8) return 2;
     return sizeof(typename M::T) > 4 ? 4 : 8;
 }
 
-/* Of MOST elements at most. */
+/* Outputs of at most MOST elements. */
 template <typename M, int C, int MOST> __global__ void __launch_bounds__(256, 3)
     reduce_pairs_kernel(const __grid_constant__ reduce_args r,
                         const __grid_constant__ column_axes axes)
@@ -86,7 +87,7 @@ template <typename M, int C, int MOST> __global__ void __launch_bounds__(256, 3)
             value[u][c] = lane[0];
         }
     }
-    /* The end of an output is long: once in the code, where there are but two groups. */
+    /* The code that finishes an output is long, so with two groups it is not unrolled. */
 #pragma unroll(C > 1 ? 1 : S::GROUPS)
     for (int u = 0; u < S::GROUPS; u++) {
         if (first + u * S::APART >= r.g.outputs) break;

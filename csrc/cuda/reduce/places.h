@@ -1,8 +1,9 @@
 /*
  * places.h - a table of where the elements of a leaf lie, along any axes.
  *
- * Along the inner axes the elements of every leaf of every output follow each other in the same
- * way: a table of as many as a leaf has, and of a period of these axes more, serves all leaves.
+ * Along the inner axes, the elements of every leaf of every output have the same relative
+ * offsets. So one table, of a leaf's elements and a period of these axes more, serves all
+ * leaves.
  */
 #ifndef GOP_CUDA_REDUCE_PLACES_H
 #define GOP_CUDA_REDUCE_PLACES_H
@@ -10,17 +11,17 @@
 #include "cuda/reduce/plan.h"
 #include "cuda/reduce/share.h"
 
-/* A leaf begins within a period, the axes inside the axis `along`, and goes on along this one.
- */
+/* A leaf begins within a period, which is the axes inside axis `along`, and goes on along this
+ * axis. */
 struct places {
     int along, entries;    /* of the table */
     int apart;             /* the mask lies otherwise than the array: its table follows */
     int leaves;            /* of an output */
     fast_divisor period;   /* elements */
-    int64_t low, mask_low; /* of the table, that all of it may be counted from there */
+    int64_t low, mask_low; /* the lowest offset in the table; entries count from there */
 };
 
-/* Of item i, in C order of axes [first, last). */
+/* The offsets of item i, in C order of axes [first, last). */
 GOP_DEVICE reduce_place placed(const placed_axes &g, int first, int last, uint32_t i)
 {
     reduce_place at = {0, 0, 0};
@@ -34,7 +35,7 @@ GOP_DEVICE reduce_place placed(const placed_axes &g, int first, int last, uint32
     return at;
 }
 
-/* A period by its axes, then what lies `along` beyond it. */
+/* Fills the table: a period by its axes, then further periods `along` the axis. */
 template <bool MASKED, int THREADS>
 GOP_DEVICE void fill_places(const placed_axes &g, const places &p, uint32_t *place)
 {
@@ -54,8 +55,8 @@ GOP_DEVICE void fill_places(const placed_axes &g, const places &p, uint32_t *pla
     __syncthreads();
 }
 
-/* A leaf's elements before `turn` lie where the table says from `first` on. There the axis
- * `along` ends: the others lie as the table begins, `jump` from the array's first. */
+/* A leaf's elements before number `turn` lie where the table says, from entry `first` on. There
+ * the axis `along` ends: the others start at the table's beginning, `jump` further on. */
 template <typename T> struct placed_leaf {
     const T *a;
     const uint8_t *where;
@@ -103,7 +104,7 @@ GOP_DEVICE placed_leaf<typename M::T> leaf_at(const reduce_placed &r, const plac
 
 /* ---- the plan ---- */
 
-/* How far the least and the greatest of some elements lie. */
+/* The lowest and the highest offset of some elements. */
 struct reach {
     int64_t low, high;
 };
@@ -113,7 +114,7 @@ static void extend(reach *to, int64_t distance, int64_t times)
     else to->high += distance * times;
 }
 
-/* The period and the table; whether its places are as near as it can say. */
+/* Fills in the period and the table; returns whether offsets fit its entries. */
 static bool plan_places(const placed_axes &g, int leaves, places *p)
 {
     int64_t period = 1;

@@ -1,5 +1,5 @@
 /*
- * plan.cu - from a task to the arguments of its kernels, and what the kernels refuse.
+ * plan.cu - fills in the arguments of a task's kernels, and says what the kernels refuse.
  */
 #include <string.h>
 
@@ -35,8 +35,8 @@ static int is_dense(const gop_reduction &g)
     return 1;
 }
 
-/* Whether a root is stored and that is all. Asked here once: a kernel that has its root would
- * find it out from several arguments, one after another. */
+/* Whether roots are stored as they are. The plan decides this once; a kernel would have to
+ * check several arguments, one after another. */
 static int is_stored_as_is(const gop_task *task)
 {
     const gop_reduce_params &params = task->call->params.reduce;
@@ -71,7 +71,7 @@ static int flags_of(gop_reduce_op op, gop_dtype dtype)
     return flags;
 }
 
-/* How codes of whole numbers are read back; of complex128 it is a truth value. An initial one
+/* Sets how codes of integers are read back; for complex128 the code is a truth value. `initial`
  * has the bits of an element. */
 static void fill_codes(int item, reduce_operands *r)
 {
@@ -102,7 +102,7 @@ void reduce_fill_operands(const gop_task *task, reduce_operands *r, gop_plan *pl
     plan->scratch = reduce_scratch(g, r->leaves);
 }
 
-/* What is not used is zero: arguments that are those of the last launch are not set anew. */
+/* Unused fields are zero: arguments equal to those of the last launch are not set again. */
 void reduce_arguments(const gop_task *task, reduce_args *r, gop_plan *plan)
 {
     const gop_reduction &g = task->geometry.reduction;

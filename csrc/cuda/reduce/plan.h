@@ -33,9 +33,9 @@ template <typename F> struct reduce_by_map {
      {REDUCE_WHOLE(f, position_map), REDUCE_FLOATS(f, position_map)}, \
      {REDUCE_WHOLE(f, extreme_map), f<extreme_map<uint16_t>>, f<extreme_map<uint16_t>>, \
       f<extreme_map<uint32_t>>, f<extreme_map<uint64_t>>, f<extreme_map<uint64_t>>, truth128}}
-/* For every call; or without what is rarely asked for, which the tree does: of short outputs
- * products of floats remain, of others those of float32 and float64 and, or not, means of more
- * than 2^21 numbers of four bytes. */
+/* Maps for every call, and lists without rare ones, which `tree` does. Short outputs keep
+ * products of floats; other lists keep those of float32 and float64, with or without means of
+ * more than 2^21 numbers of four bytes. */
 #define REDUCE_EVERY_MAP(f) \
     REDUCE_TABLE(f, REDUCE_LIST(REDUCE_WHOLE(f, prod_map), REDUCE_FLOATS(f, prod_map)), \
                  REDUCE_LIST(REDUCE_WHOLE(f, square_map), REDUCE_FLOATS(f, square_map)), \
@@ -50,7 +50,8 @@ template <typename F> struct reduce_by_map {
                  f<extreme_map<word128>>)
 /* clang-format on */
 
-/* Whether a mean is that of a sum of whole numbers: any sum of so many is a float64. */
+/* Whether a mean is that of an integer sum: it is if any sum of so many integers is a float64.
+ */
 static inline bool reduce_mean_is_sum(const gop_task *task)
 {
     const int bits = 8 * (int)item_of(task);
@@ -84,12 +85,12 @@ template <typename F> static F reduce_of_call(const reduce_by_map<F> &f, const g
 
 /* ---- plan.cu ---- */
 
-/* Elements are folded leaf by leaf: this many to an output, at least 1. */
+/* How many leaves an output has, at least 1. */
 int64_t reduce_leaves(const gop_reduction &g);
-/* The bytes that these, or as many parts of leaves, take until they are folded. */
+/* Bytes of scratch for so many leaves, or parts of leaves, of each output. */
 size_t reduce_scratch(const gop_reduction &g, int64_t leaves);
 
-/* Whether groups of n neighbours neither cross the ends of lines nor begin between them. */
+/* Whether groups of n neighbours are aligned and divide all lines. */
 bool reduce_divides(const gop_task *task, int n, int64_t item);
 
 /* The plan of a kernel for one map. */
@@ -97,10 +98,10 @@ typedef gop_status (*reduce_map_plan)(const gop_task *task, gop_plan *plan);
 
 /* A plan keeps the arguments without addresses, and the scratch memory for leaves. */
 void reduce_arguments(const gop_task *task, reduce_args *r, gop_plan *plan);
-/* The same for BRIEF or LINED axes at most. */
+/* The same for at most BRIEF or LINED axes. */
 void reduce_arguments(const gop_task *task, reduce_brief *r, gop_plan *plan);
 void reduce_arguments(const gop_task *task, reduce_lined *r, gop_plan *plan);
-/* All but the axes; and these. */
+/* Fills in all but the axes; then the axes. */
 void reduce_fill_operands(const gop_task *task, reduce_operands *r, gop_plan *plan);
 template <int N> static void reduce_fill_axes(const gop_reduction &g, reduce_axes<N> *to)
 {
@@ -112,7 +113,7 @@ template <int N> static void reduce_fill_axes(const gop_reduction &g, reduce_axe
     }
 }
 
-/* With the addresses. */
+/* The arguments with the addresses. */
 template <typename G>
 static reduce_args_of<G> reduce_addressed(const gop_task *task, reduce_args_of<G> r)
 {
@@ -124,12 +125,11 @@ static reduce_args_of<G> reduce_addressed(const gop_task *task, reduce_args_of<G
     return r;
 }
 
-/* What all kernels after the tree but one refuse: maps that they have no `found` for, a mask.
- */
+/* Refuses maps without a launch (`found`) and masks, as all kernels after `tree` but one do. */
 gop_status reduce_unmasked(const gop_task *task, bool found);
-/* The same, and several reduced axes. */
+/* Refuses several reduced axes too. */
 gop_status reduce_plain(const gop_task *task, bool found);
-/* The same, and all but elements of an output side by side. */
+/* Refuses all but contiguous elements too. */
 gop_status reduce_in_order(const gop_task *task, bool found);
 
 #endif

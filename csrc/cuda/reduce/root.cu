@@ -1,5 +1,5 @@
 /*
- * root.cu - from the leaves of an output to its root: neighbours fold.
+ * root.cu - folds the leaves of an output, neighbours first, to its root.
  *
  * A thread folds 32 bytes of neighbours, then a warp what its threads have, then a block what
  * its warps have. Where one warp is enough for an output a block has eight outputs.
@@ -61,7 +61,7 @@ gop_status reduce_fold_leaves(gop_ctx *ctx, reduce_args_of<G> r)
     return GOP_OK;
 }
 
-/* For each fold, and each kind of arguments. */
+/* Instances for each fold and each kind of arguments. */
 /* clang-format off */
 #define FOLDED(F, G) template gop_status reduce_fold_leaves<F, G>(gop_ctx *, reduce_args_of<G>);
 #define FOLDS(G) \

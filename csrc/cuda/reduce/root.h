@@ -1,5 +1,5 @@
 /*
- * root.h - from the leaves of an output to its root, for the kernels that have several.
+ * root.h - folds the leaves of an output to its root, for the kernels that have several.
  */
 #ifndef GOP_CUDA_REDUCE_ROOT_H
 #define GOP_CUDA_REDUCE_ROOT_H

@@ -1,13 +1,11 @@
 /*
- * rows.cu - reduce: rows of some 13 to 128 elements, one upon the other, by way of shared
- * memory.
+ * rows.cu - reduce: contiguous rows of some 13 to 128 elements, by way of shared memory.
  *
- * A thread that has a row of its own folds it in registers, with nobody to wait for; but 32 of
- * them would each ask memory for another line. So a block brings as many rows as it has
- * threads, or a multiple, in pieces of 16 bytes as they lie. There a thread reads its row in
- * words whose number in a row is odd, so that the threads of a warp meet in no bank, or two in
- * one where words are parts of two; rows of an even number of pieces are stored one piece apart
- * for that.
+ * A thread that has a row of its own folds it in registers and waits for no other; but the 32
+ * threads of a warp would each load from another line. So a block copies as many rows as it has
+ * threads, or a multiple, to shared memory in pieces of 16 bytes. There a thread reads its row
+ * in words. A row has an odd number of words, so there are no bank conflicts, or two-way ones
+ * if words are made of two; rows with an even number of pieces are padded by one piece.
  */
 #include <string.h>
 
@@ -22,12 +20,12 @@ enum {
     CHUNK_BYTES = 8 << 10,
     MOST_ROW = 368, /* bytes from one to the next: those of a block are 48 KB at most */
     LEAST_LINE = ROW_THREADS / 2,
-    WAITING = 3 /* levels of batches of words that wait for each other */
+    WAITING = 3 /* levels of batches of words that wait to be folded */
 };
 
-/* Rows of a block, bytes from one to the next in memory and in shared memory, and what divides
- * by the pieces of one; of words that fold, so many batches, a power of two; blocks of a line,
- * which the last kept axis is; and the bytes from the first row of all to behind the last. */
+/* The rows of a block; bytes from one to the next in memory and in shared memory; the divisor
+ * by a row's pieces; the number of batches of words, a power of two; blocks of a line, which is
+ * the last kept axis; and the bytes that all rows span. */
 struct row_shape {
     int rows, pitch, apart, turns;
     fast_divisor pieces;
@@ -36,7 +34,8 @@ struct row_shape {
     int64_t bytes;
 };
 
-/* Words of at most BYTES that a thread reads at once: as many accumulators as do not spill. */
+/* Words of at most BYTES that a thread reads at once: as many accumulators as fit into
+ * registers. */
 template <typename M, int BYTES> struct row_words {
     typedef typename M::T T;
     enum {
@@ -56,7 +55,7 @@ template <typename M, int BYTES> struct row_words {
 
 /* ---- to shared memory ---- */
 
-/* The items of a piece that the array begins or ends in; zeros in place of the others. */
+/* Loads the piece in which the array begins or ends, with zeros for the bytes outside. */
 template <typename T>
 GOP_DEVICE uint4 load_part(const char *at, const char *begin, const char *end)
 {
@@ -71,7 +70,7 @@ GOP_DEVICE uint4 load_part(const char *at, const char *begin, const char *end)
     return piece;
 }
 
-/* Pieces `first`, first + ROW_THREADS, .. below `pieces`, from `from` on. */
+/* Loads pieces `first`, first + ROW_THREADS, .. below `pieces`, from `from` on. */
 template <typename T> GOP_DEVICE void load_rows(char *raw, const char *from, int pieces,
                                                 const char *begin, const row_shape &p)
 {
@@ -106,7 +105,7 @@ template <typename W, bool SHIFTED> struct row_reader {
     GOP_DEVICE row_reader(const char *row) : row(row) {}
     GOP_DEVICE W word(int k) const { return *reinterpret_cast<const W *>(row + k * sizeof(W)); }
 };
-/* Of two words of shared memory where the row starts between them. */
+/* The same where rows start between words: a word is made of two of shared memory. */
 template <> struct row_reader<uint32_t, true> {
     const uint32_t *first;
     unsigned shift;
@@ -149,8 +148,8 @@ GOP_DEVICE typename M::F::acc gathered_row(const char *row, int n, int key_flags
     return G::root(acc, 0, key_flags);
 }
 
-/* In the tree's order: an element to a lane, those of a word side by side. Of the words a batch
- * are those that fold first, and batches come in the order in which they fold. */
+/* In the tree's order: an element to a lane, those of a word side by side. A batch has the
+ * words that fold first, and batches come in the order in which they fold. */
 template <typename M, typename S>
 GOP_DEVICE typename M::F::acc ordered_row(const char *row, int n, int turns, int key_flags)
 {
@@ -250,7 +249,7 @@ static gop_status reduce_rows(gop_ctx *ctx, const gop_task *task, int64_t)
                             reduce_addressed(task, own.r), p);
 }
 
-/* How many batches of words there are, in lanes of the tree; 0: more than can wait. */
+/* How many batches of words the lanes of the tree make; 0: more than can wait. */
 template <typename M, int BYTES> static int turns_of(int64_t count)
 {
     typedef row_words<M, BYTES> S;
@@ -284,8 +283,8 @@ template <typename M> static gop_status plan_of_map(const gop_task *task, gop_pl
 
 static const reduce_by_map<reduce_map_plan> plans = REDUCE_SHORT_MAP(plan_of_map);
 
-/* Whether no axis goes backwards: what lies between the first row and the last is the array's.
- */
+/* Whether no stride is negative: then all between the first row and the last belongs to the
+ * array. */
 static bool is_forward(const gop_reduction &g)
 {
     for (int d = 0; d < g.kept; d++)
@@ -308,7 +307,7 @@ static gop_status reduce_rows_plan(const gop_ctx *ctx, const gop_task *task, gop
                         "or more",
                         MOST_ROW, LEAST_LINE);
     rows_launch &own = *GOP_OWN(rows_launch, plan);
-    memset(&own, 0, sizeof own); /* what is not used too: same arguments, same bytes */
+    memset(&own, 0, sizeof own); /* unused fields too: equal arguments must be equal bytes */
     reduce_arguments(task, &own.r, plan);
     row_shape &p = own.shape;
     p.pitch = (int)(pitch * item);

@@ -1,7 +1,7 @@
 /*
- * sequential.cu - reduce: the words that are added are neighbours too.
+ * sequential.cu - reduce: threads add neighbouring words.
  *
- * The second half is added to the first: whole warps retire, and no bank is asked twice.
+ * The second half is added to the first: whole warps retire, and there are no bank conflicts.
  */
 #include "cuda/reduce/block.h"
 #include "cuda/reduce/lecture.h"

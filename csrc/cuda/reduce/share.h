@@ -6,7 +6,7 @@
 
 #include "cuda/reduce/arguments.h"
 
-/* Where the first items of axes first to last lie, in elements. */
+/* The offsets of the first 32 items of axes first to last, in elements. */
 static void first_places(const gop_reduction &g, int first, int last, int64_t (&at)[32])
 {
     int64_t x[AXES] = {};
@@ -22,8 +22,8 @@ static void first_places(const gop_reduction &g, int first, int last, int64_t (&
     }
 }
 
-/* How many lines of memory a warp touches if `wide` of its threads share an output. Each is
- * looked for where its number's bits say, then in the next places. */
+/* How many cache lines a warp touches if `wide` of its threads share an output. Lines are
+ * counted in a hash table with linear probing. */
 static int lines_of(const int64_t *element, const int64_t *output, int elements, int outputs,
                     int item, int wide)
 {
@@ -41,10 +41,10 @@ static int lines_of(const int64_t *element, const int64_t *output, int elements,
     return __builtin_popcountll(taken);
 }
 
-/* How many threads of a warp share an output: where a warp takes least for one, turns of the
- * first-level cache, one for every line that is touched, and some for the instructions; and if
- * outputs are many and of few elements, for what is done once for the warp's. If they are not,
- * all threads or one are asked first, since where these read whole lines no other is better. */
+/* How many threads of a warp share an output, for the least cost per output: one L1 access for
+ * each line touched, and the instructions; if there are many short outputs, also the work that
+ * is done once for all outputs of a warp. Else all threads, or one, are tried first: if these
+ * read whole lines, nothing is better. */
 static int wide_of(const gop_reduction &g, gop_dtype dtype, int lanes)
 {
     enum { INSTRUCTIONS = 2, ONCE = 64, BYTES = 128, MANY = 1 << 15, SHORT = 256 };

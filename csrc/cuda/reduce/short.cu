@@ -1,23 +1,22 @@
 /*
- * short.cu - reduce: many outputs of few elements, each lane of the tree with one at most.
+ * short.cu - reduce: many outputs of few elements, at most one to a lane of the tree.
  *
- * A warp to an output would have little to load and much to wait for. Here every thread has
- * loads of several outputs under way: r.width threads share an output, a thread has elements of
- * GROUPS outputs. Where threads t and t + d fold, each sends half of its values and keeps the
- * other half: so one shuffle folds two outputs, and there are half as many values after each
- * level.
+ * A warp to an output would load little and wait long. Here every thread has loads of several
+ * outputs in flight: r.width threads share an output, a thread has elements of GROUPS outputs.
+ * When threads t and t + d fold, each sends half of its values and keeps the other half: one
+ * shuffle folds two outputs, and each level halves the number of values.
  */
 #include "cuda/reduce/plan.h"
 
 enum {
-    STACKED = 8, /* elements that may lie farther apart than outputs do */
+    STACKED = 8, /* elements that may be farther apart than outputs */
     FIRSTS = 4   /* pairs of positions that a thread stores */
 };
 
 template <typename T> constexpr int groups_of = sizeof(T) <= 4 ? 8 : 32 / sizeof(T);
 
-/* What is left of a thread's values once the threads d, d / 2, .., 1 apart have folded: `left`
- * values, of the outputs from group `first` on; threads with t & spare have copies. */
+/* A thread's values after the threads d, d / 2, .., 1 apart have folded: `left` values, of the
+ * outputs from group `first` on; threads with t & spare have copies. */
 struct short_rest {
     int first, left, spare;
 };
@@ -42,7 +41,7 @@ GOP_DEVICE short_rest fold_groups(R *value, int d, int t, int first)
     }
 }
 
-/* `blocks` have the outputs along the last axis, a line of them; then those of the next. */
+/* `blocks` blocks have a line of outputs along the last axis, the next ones the next line. */
 template <typename M> __global__ void __launch_bounds__(256)
     reduce_short_kernel(reduce_args r, unsigned blocks)
 {
@@ -131,7 +130,7 @@ static const reduce_by_map<gop_launch> launches = REDUCE_SHORT_MAP(reduce_short)
 typedef int (*outputs_count)(int width);
 static const reduce_by_map<outputs_count> outputs_of = REDUCE_SHORT_MAP(block_outputs);
 
-/* Whether all that is asked for are positions of the only element. */
+/* Whether the call asks for positions along an axis of one element. */
 static bool is_first(const gop_task *task, bool dense)
 {
     const gop_reduction &g = task->geometry.reduction;

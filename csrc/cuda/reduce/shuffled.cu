@@ -1,8 +1,8 @@
 /*
- * shuffled.cu - reduce: warps meet in registers.
+ * shuffled.cu - reduce: warps fold in registers.
  *
  * A shuffle hands a register to another thread of the warp: no shared memory, no barrier.
- * Shared memory holds one sum a warp, and a block meets once.
+ * Shared memory holds one sum a warp, and a block has one barrier.
  */
 #include "cuda/reduce/block.h"
 #include "cuda/reduce/lecture.h"

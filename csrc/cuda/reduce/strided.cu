@@ -1,8 +1,8 @@
 /*
  * strided.cu - reduce: the threads that work are the first ones.
  *
- * No warp runs for a few of its threads any more. But thread t now reads word 2*d*t: with d =
- * 16 a whole warp asks one bank, which answers 32 times.
+ * No warp runs for a few threads any more. But thread t now reads word 2*d*t: with d = 16 all
+ * threads of a warp read from one bank, a 32-way conflict.
  */
 #include "cuda/reduce/lecture.h"
 

@@ -1,13 +1,12 @@
 /*
- * thin.cu - reduce: a few columns, row upon row.
+ * thin.cu - reduce: a few columns, in contiguous rows.
  *
- * A row is shorter than a line of the cache, but rows follow each other, all of them or those
- * of each of several matrices: a block reads a leaf of all columns as one line of elements,
- * four at a time to a thread. Rows 128 apart meet in a thread; then the lanes of a column do,
- * in shared memory. Where leaves are few a block has a part of one: every parts-th lane, which
- * fold before they meet others, or rows that follow each other where order does not matter.
- * Parts fold as leaves do, as neighbours, so the first lane of part i is i with its bits from
- * right to left.
+ * A row is shorter than a cache line, but rows follow each other, at least within each matrix:
+ * a block reads a leaf of all columns as one run of elements, four at a time to a thread. Rows
+ * 128 apart fold in a thread, then the lanes of a column in shared memory. If leaves are few, a
+ * block has a part of one: every parts-th lane, which fold with each other first; or, where
+ * order does not matter, neighbouring rows. Parts fold as leaves do, as neighbours, so the
+ * first lane of part i is i with its bits reversed.
  */
 #include "cuda/reduce/plan.h"
 #include "cuda/reduce/root.h"

@@ -1,9 +1,9 @@
 /*
  * ticket.cu - reduce: the last block adds what the others left.
  *
- * A block writes its sum, then draws a ticket; whoever draws the last one knows that all sums
- * are there. The fence between writing and drawing makes sure that they are seen. The order of
- * the additions depends on the grid alone: the same bits in every run on a device.
+ * A block writes its sum, then draws a ticket; the block that draws the last one knows that all
+ * sums are there. The fence between writing and drawing makes them visible. The order of the
+ * additions depends only on the grid: the same bits in every run on a device.
  */
 #include "cuda/reduce/block.h"
 #include "cuda/reduce/lecture.h"

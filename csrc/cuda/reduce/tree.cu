@@ -1,14 +1,16 @@
 /*
  * tree.cu - reduce: every reduction of every array, with the bits of tree/v1.
  *
- * A warp to a leaf of 2048 elements, four lanes a thread; or a thread or eight to an output
- * where outputs are neighbours. Then warps fold the leaves, which stand output by output.
+ * A warp has a leaf of 2048 elements, four lanes a thread; if outputs are neighbours, one or
+ * eight threads have an output. Then warps fold the leaves, which are stored output by output.
  */
 #include "cuda/reduce/plan.h"
 #include "cuda/reduce/root.h"
 #include "cuda/common/l2_policy.h"
 
-enum { MANY = 64 }; /* leaves of an output, of which a block folds as many as it has warps */
+enum {
+    MANY = 64
+}; /* leaves of an output from which on a block folds as many as it has warps */
 
 /* Element by element, by division: any axes at all. */
 template <typename M, int OWN, int STEP, typename R>
@@ -24,15 +26,14 @@ GOP_DEVICE void fold_anywhere(const reduce_args &r, int64_t o, int64_t k0, int n
         const reduce_place e = place_of(g, g.kept, g.kept + g.reduced, k);
         if (r.where && !r.where[at.where + e.where]) continue;
         const R value = M::of(a[e.in], k, r.key_flags);
-        /* The others fold with nothing: an index that varies would not leave acc in registers.
-         */
+        /* The other lanes add nothing: a variable index would move acc out of registers. */
 #pragma unroll
         for (int i = 0; i < (F::ORDERED ? OWN : 1); i++)
             acc[i] = F::fold(acc[i], !F::ORDERED || i == l % OWN ? value : F::none());
     }
 }
 
-/* All of a whole leaf along one axis, with the loads of a row of lanes under way. */
+/* A whole leaf along one axis, with the loads of a row of lanes in flight. */
 template <typename M, int OWN, int STEP, typename R>
 GOP_DEVICE void fold_whole(const reduce_args &r, int64_t o, int64_t k0, R *acc)
 {
@@ -53,8 +54,7 @@ GOP_DEVICE void fold_whole(const reduce_args &r, int64_t o, int64_t k0, R *acc)
 
 /* A thread's part of a leaf: its lanes are first, first + STEP, .. below 128, OWN of them, each
  * with an accumulator; or one for all where order does not matter. It walks along the innermost
- * axis and now and then goes on to the next line; BATCH loads are under way, masked elements'
- * too. */
+ * axis from line to line; BATCH loads are in flight, also those of masked elements. */
 template <typename M, int OWN, int STEP, typename R>
 GOP_DEVICE void fold_part(const reduce_args &r, int64_t o, int64_t leaf, int first, R *acc)
 {
@@ -81,7 +81,7 @@ GOP_DEVICE void fold_part(const reduce_args &r, int64_t o, int64_t leaf, int fir
     const uint8_t *where =
         r.where ? r.where + at.where + line * mask_above + x * g.where[inner] : nullptr;
     const int64_t step = STEP * g.in[inner], mask_step = STEP * g.where[inner];
-    /* From beyond the end of a line to its place on the next. */
+    /* The step from the end of a line to the next one. */
     const int64_t turn = above - g.extent[inner] * g.in[inner];
     const int64_t mask_turn = mask_above - g.extent[inner] * g.where[inner];
     const int extent = (int)(g.extent[inner] < 2 * LEAF ? g.extent[inner] : 2 * LEAF);
@@ -120,8 +120,8 @@ GOP_DEVICE void fold_part(const reduce_args &r, int64_t o, int64_t leaf, int fir
  * reads 32 neighbours. An output of fewer than 32 elements gets as few threads, so that a warp
  * still reads 32 neighbours where outputs follow each other. Where outputs lie between each
  * other's elements, the warps of a block take the same leaf of several, so that a line is read
- * from memory once. Of outputs of many leaves a block folds 2^levels, as many as it has warps.
- */
+ * from memory once. If outputs have many leaves, a block folds 2^levels of them, as many as it
+ * has warps. */
 
 template <typename M> __global__ void __launch_bounds__(256, sizeof(typename M::T) > 4 ? 2 : 4)
     reduce_tree_row_kernel(reduce_args r, int levels, int reverse)
@@ -209,7 +209,7 @@ struct tree_grid {
 };
 struct tree_launch {
     reduce_args r;
-    tree_grid grid, mask; /* mask: a mean counts what it lets in */
+    tree_grid grid, mask; /* mask: for the counts of a mean */
     size_t counts;        /* bytes */
     bool alternates;
 };
@@ -231,8 +231,8 @@ template <typename M> static gop_status launch_tree(gop_ctx *ctx, const gop_task
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 
-/* The elements that r.where lets into each output, to r.counts: a mask is an array of booleans
- * to be summed, with the mask's strides. */
+/* Counts the elements that r.where selects for each output into r.counts: a sum over the mask,
+ * with its strides. */
 static void count_mask(reduce_args *r)
 {
     gop_reduction &g = r->g;
@@ -265,8 +265,7 @@ template <typename M> static gop_status reduce_tree(gop_ctx *ctx, const gop_task
                           own.alternates ? l2_reverse<GOP_OP_reduce>() : 0);
 }
 
-/* Outputs side by side, if they are closer in memory than the elements of each, go by columns.
- */
+/* Outputs go by columns if they are closer in memory than the elements of each. */
 static tree_grid grid_of(const gop_reduction &g, const int64_t *in, int64_t leaves)
 {
     const bool closer =

@@ -1,9 +1,9 @@
 /*
  * unrolled.cu - reduce: the last warp needs no barrier of the block.
  *
- * As printed in the lecture the warp ran in lockstep and needed no barrier at all. Since the
- * threads of a warp are scheduled one by one, each of them must have read before any writes,
- * and have written before any reads: two barriers of the warp, which cost a few cycles.
+ * In the lecture as printed, warps ran in lockstep and needed no barrier. With independent
+ * thread scheduling, all must have read before any writes, and have written before any reads:
+ * two __syncwarp, which cost a few cycles.
  */
 #include "cuda/reduce/block.h"
 #include "cuda/reduce/lecture.h"

@@ -12,16 +12,17 @@
 
 enum {
     GROUP = 64, /* leaves of an output that a block folds at most */
-    PART = 16,  /* leaves of a longer output: with more, the last blocks run long alone */
-    LINE = 16,  /* elements that a line has at least: a shorter one takes longer to find */
+    PART =
+        16, /* leaves of a longer output: with more, the last wave is long and mostly empty */
+    LINE = 16, /* elements that a line has at least: a shorter one costs more to find */
     LINES = LEAF / LINE + 2,
-    SHARED = 8,     /* threads that share a short row: several loads of each are under way */
-    TURN = 256,     /* elements of a leaf: as long as what a block does beside them */
-    LONG = 16 << 10 /* bytes of a row that a warp may have alone */
+    SHARED = 8,     /* threads that share a short row: each has several loads in flight */
+    TURN = 256,     /* elements that take as long as the rest of a block's work */
+    LONG = 16 << 10 /* bytes of a row up to which a warp may have it alone */
 };
 
-/* How leaves meet in blocks. 2^levels leaves are a subtree of one output, of which `leaves` are
- * there; a block has 2^across subtrees: one, or those of several outputs that have no other. */
+/* How blocks fold leaves. A subtree of an output has 2^levels leaves, of which `leaves` exist.
+ * A block has 2^across subtrees: one, or the only ones of several outputs. */
 struct leaf_groups {
     int levels, across, leaves, leaf; /* elements of a leaf */
     int subtrees;                     /* of all outputs; r.leaves of each */
@@ -29,17 +30,17 @@ struct leaf_groups {
     float kept;                       /* the share of the array that the cache keeps */
 };
 
-/* How elements are found, if not in lines, in place of how many are loaded at once. */
+/* How elements are found if not in lines; else the parameter is how many are loaded at once. */
 enum { WHOLE = 0, ANYWHERE = -1 };
 
-/* Where order does not matter a row that is not long is a leaf: its parts would be uneven. */
+/* If order does not matter, a row that is not long is one leaf: parts would be uneven. */
 template <typename M, int HOW> GOP_DEVICE int leaf_length(const leaf_groups &groups)
 {
     return HOW == ANYWHERE && !M::F::ORDERED ? groups.leaf : (int)LEAF;
 }
 
-/* A leaf of output o, or nothing, by W threads: WHOLE ones begin with 16 bytes, but for an
- * output's last. */
+/* One leaf of output o, the identity if there is none, by W threads. WHOLE: leaves are aligned
+ * to 16 bytes and full, but for an output's last. */
 template <typename M, int HOW, int W>
 GOP_DEVICE typename M::F::acc vectorized_leaf(const reduce_brief &r, const leaf_groups &groups,
                                               uint32_t o, int leaf, bool any, int t)
@@ -57,8 +58,8 @@ GOP_DEVICE typename M::F::acc vectorized_leaf(const reduce_brief &r, const leaf_
     else return gathered_leaf<M>(a, k0, t, r.key_flags);
 }
 
-/* In lines, of which a leaf may have several: where they begin is found by all threads at once.
- * In rows of a part of a leaf W threads share one. */
+/* A leaf in lines, of which it may have several: all threads find their beginnings at once.
+ * Rows shorter than a leaf are shared by W threads each. */
 template <typename M, int N, int W>
 GOP_DEVICE typename M::F::acc leaf_in_lines(const reduce_lined &r, float kept, uint32_t o,
                                             int leaf, bool any, int t, int64_t *begin)
@@ -110,7 +111,7 @@ GOP_DEVICE typename M::F::acc leaf_in_lines(const reduce_lined &r, float kept, u
     return own.root(k0, r.key_flags);
 }
 
-/* Blocks that an SM should hold: as registers allow without going to memory. */
+/* Resident blocks per SM: as many as registers allow without spilling. */
 template <typename M, int W> constexpr int vectorized_blocks()
 {
     const int acc = sizeof(typename M::F::acc), item = sizeof(typename M::T);
@@ -128,9 +129,9 @@ template <typename F> GOP_DEVICE typename F::acc fold_pair(const typename F::acc
     }
 }
 
-/* Warps take a leaf each, or several of W threads: the first leaves of the block's subtrees,
- * then the second ones, so that no warp has all those that are short. Then one folds the
- * subtrees, or every leaf is an output. Meanwhile the other warps go on to the next. */
+/* Each warp takes a leaf, or several with W threads each: first the first leaves of the block's
+ * subtrees, then the second ones, so that no warp gets all the short ones. Then one warp folds
+ * the subtrees, unless every leaf is an output, while the others go on with the next ones. */
 template <typename M, typename A, int N, int W>
 __global__ void __launch_bounds__(TEAMS * 32, vectorized_blocks<M, W>())
     reduce_vectorized_kernel(const __grid_constant__ A r, leaf_groups groups)
@@ -141,7 +142,7 @@ __global__ void __launch_bounds__(TEAMS * 32, vectorized_blocks<M, W>())
     const int t = threadIdx.x % W, warp = threadIdx.x / 32;
     const int span = 1 << groups.levels, per_block = 1 << groups.across;
     typename F::acc *node = nodes[0];
-    for (int i = threadIdx.x; i < 2 * GROUP; i += TEAMS * 32) /* leaves that are not there */
+    for (int i = threadIdx.x; i < 2 * GROUP; i += TEAMS * 32) /* leaves that do not exist */
         if ((i & (span - 1)) >= groups.leaves) nodes[i / GROUP][i % GROUP] = F::none();
     grid_dependency_sync();
 #pragma unroll 1
@@ -196,8 +197,8 @@ static gop_status reduce_vectorized(gop_ctx *ctx, const gop_task *task, int64_t)
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 
-/* Outputs of a block, 2^across of them, so that it takes least: turns of blocks that the device
- * holds at once, each of as many leaves as a warp has, whole ones and last ones. */
+/* Chooses a block's 2^across outputs for the least time: waves of blocks, times the leaves of a
+ * warp, whole and last ones. */
 static int across_of(const gop_reduction &g, const leaf_groups &groups, int64_t held)
 {
     const int64_t length = groups.leaf < g.count ? groups.leaf : g.count;
@@ -216,9 +217,9 @@ static int across_of(const gop_reduction &g, const leaf_groups &groups, int64_t 
     return across;
 }
 
-/* Outputs of GROUP leaves end in this launch, where they are enough for all SMs. Blocks
- * that the device does not hold at once take turns, all as many, but those of bytes, and of
- * halves where order does not matter, which have less under way than an SM needs. */
+/* Outputs of up to GROUP leaves are finished in this launch if they fill all SMs. More blocks
+ * than one wave are made persistent with equal shares; except for bytes, and for halves where
+ * order does not matter, which have too few bytes in flight. */
 template <typename M, typename A>
 static void plan_groups(const gop_ctx *ctx, const gop_task *task, int leaf, gop_plan *plan)
 {
@@ -250,7 +251,7 @@ static void plan_groups(const gop_ctx *ctx, const gop_task *task, int leaf, gop_
     own.blocks = (unsigned)blocks_for(blocks, turns);
 }
 
-/* SHARED threads to each output of a leaf. */
+/* Gives SHARED threads to each output of one leaf. */
 template <typename A> static void share_rows(const gop_reduction &g, gop_plan *plan)
 {
     vectorized_launch<A> &own = *GOP_OWN(vectorized_launch<A>, plan);
@@ -259,7 +260,7 @@ template <typename A> static void share_rows(const gop_reduction &g, gop_plan *p
     own.groups.last = (int)(own.blocks - 1) << own.groups.across;
 }
 
-/* Whether leaves of neighbours begin with 16 bytes, and most of an output's are whole. */
+/* Whether contiguous leaves are aligned to 16 bytes, and most of an output's are full. */
 static bool are_whole(const gop_task *task, size_t item)
 {
     const gop_reduction &g = task->geometry.reduction;
@@ -275,7 +276,7 @@ static gop_status plan_lines(const gop_ctx *ctx, const gop_task *task, gop_plan 
     enum {
         NEAR = lanes_of<T>::N,
         ALL = M::F::ORDERED ? NEAR : 16 / sizeof(T),
-        LEAST = sizeof(T) < 4 ? NEAR : 1 /* of which a line may have any number */
+        LEAST = sizeof(T) < 4 ? NEAR : 1 /* neighbours; a line may have any number of them */
     };
     const gop_reduction &g = task->geometry.reduction;
     const int last = g.kept + g.reduced - 1;
@@ -291,7 +292,7 @@ static gop_status plan_lines(const gop_ctx *ctx, const gop_task *task, gop_plan 
             LINE, LEAST, LINED);
     plan_groups<M, reduce_lined>(ctx, task, LEAF, plan);
     vectorized_launch<reduce_lined> &own = *GOP_OWN(vectorized_launch<reduce_lined>, plan);
-    /* Their threads have fewer loads under way: no turns that leave a tenth of it empty. */
+    /* Their threads have fewer loads in flight: avoid a wave that is less than 90 % full. */
     const leaf_groups &groups = own.groups;
     const int64_t held = vectorized_blocks<M, 32>() * (int64_t)ctx->info.processors;
     if (10 * own.blocks < 9 * held) own.blocks = (unsigned)((groups.last >> groups.across) + 1);

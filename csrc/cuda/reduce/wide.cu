@@ -1,9 +1,8 @@
 /*
  * wide.cu - reduce: 16 bytes a load.
  *
- * One instruction brings two to four elements: as many bytes under way with fewer
- * instructions. Elements before the first multiple of 16 bytes and after the last go to the
- * first threads.
+ * One instruction loads two to four elements: as many bytes in flight with fewer instructions.
+ * Elements before the first multiple of 16 bytes and after the last go to the first threads.
  */
 #include "cuda/reduce/block.h"
 #include "cuda/reduce/lecture.h"

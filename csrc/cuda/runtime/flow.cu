@@ -1,9 +1,10 @@
 /*
- * flow.cu - which piece of which array travels next, and when a panel's kernels are launched.
+ * flow.cu - decides which piece of which array travels next, and when a panel's kernels are
+ * launched.
  *
- * Pieces are of one size, save where a new array comes back: its pages are touched there for
- * the first time and cleared by the system, which is what bounds a long call. So those pieces
- * end where huge pages do, and no page has two threads clearing it.
+ * Pieces have one size, except in a new array for a result: the system clears its pages at the
+ * first touch, which bounds a long call. So those pieces end where huge pages do, and no two
+ * threads clear one page.
  */
 #include <string.h>
 

@@ -31,8 +31,7 @@ struct piece {
 };
 
 struct flow {
-    gop_cuda_thread
-        *t; /* in panels: nobody else's, for handlers of signals may use the caller's */
+    gop_cuda_thread *t; /* in panels: its own, since handlers of signals may use the caller's */
     const gop_panels *panels;
     cudaStream_t up, down;
     gop_cuda_part part;

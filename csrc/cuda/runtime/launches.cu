@@ -1,11 +1,10 @@
 /*
- * launches.cu - launching kernels; those that come again and again are launched as a graph.
+ * launches.cu - launches kernels; launches that repeat become a graph.
  *
- * For each launch the driver works out anew what a kernel needs, and that takes it longer than
- * a small kernel runs. In a graph that is done: to give its kernels other arguments and to
- * launch it takes about half as long as one launch, and less where the arguments are those of
- * the last time. A kernel that another follows in the same step waits for it here, so that both
- * are one graph.
+ * For each launch the driver works out again what a kernel needs, which costs more time than a
+ * small kernel runs. A graph has that done: to set its kernels' arguments and to launch it
+ * costs about half of one launch, and less if the arguments are unchanged. A kernel that
+ * another follows in the same step waits for it here, so that both become one graph.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +12,13 @@
 #include "cuda/runtime/runtime.h"
 
 enum {
-    OFTEN = 8, /* launches before a graph is made, which takes as long as some of them */
+    OFTEN = 8, /* launches before a graph is made, which costs as much as several of them */
     NEVER = -1,
-    MOST_BYTES = 8192,   /* of arguments, of which a kernel has 4096 at most */
-    CHAIN = 2,           /* kernels of a graph */
-    MOST_KEPT = 16,      /* arguments of a kernel that waits */
-    LONG = 40 << 20,     /* bytes of operands that a launch takes the host less long than */
+    MOST_BYTES = 8192, /* of arguments, of which a kernel has 4096 at most */
+    CHAIN = 2,         /* kernels of a graph */
+    MOST_KEPT = 16,    /* arguments of a kernel that waits */
+    LONG =
+        40 << 20, /* bytes of operands that take the GPU longer than a launch takes the host */
     LONG_ADD = 64 << 20, /* the same of add, which finds half of them in the cache */
     UNASKED = 16 * 1024, /* of shared memory: a kernel's own arrays count too, up to 48 KiB */
 };
@@ -178,7 +178,7 @@ static int launch_repeated(gop_cuda_thread *t, const gop_cuda_kernel *const *ker
     return 0;
 }
 
-/* Whether the kernel's code has its waiting in it: no older architecture's has. */
+/* Whether the kernel's code waits by itself: code for older architectures does not. */
 static int waits(gop_cuda_thread *t, const gop_cuda_kernel *k)
 {
     gop_cuda_repeated *r = record_of(t, NULL, k->function);
@@ -258,7 +258,7 @@ static gop_status launch_now(gop_cuda_thread *t, const gop_cuda_kernel *k)
     return gop_cuda_launched(k->name, launch_alone(t, k, early));
 }
 
-/* Allows a kernel all shared memory that a block can have, once on a device. Nobody asks for
+/* Allows a kernel all shared memory that a block can have, once on a device. It never sets
  * less, so that no thread takes back what another one needs. With the device current. */
 static gop_status allow_shared(const gop_ctx *ctx, const void *kernel)
 {
@@ -292,7 +292,7 @@ gop_status gop_cuda_enqueue(gop_ctx *ctx, const gop_cuda_kernel *k)
     return status;
 }
 
-/* Two launches by themselves, in place of one graph, cost twice as much. */
+/* Two separate launches cost twice as much as one graph. */
 gop_cuda_how gop_cuda_first(const gop_ctx *ctx, const gop_task *task, int is_followed)
 {
     const gop_op op = task->call->op;

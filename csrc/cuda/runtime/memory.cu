@@ -2,8 +2,8 @@
  * memory.cu - device memory from a pool of our own, ordered by stream.
  *
  * The default pool hands everything back to the driver at each synchronisation and is shared
- * with other libraries. Ours keeps what it has, so that a call like the last one allocates in
- * microseconds; when the device is full it gives back what it does not use and tries again.
+ * with other libraries. Ours keeps its memory, so that a call like the last one allocates in
+ * microseconds; if the device is full, it gives back what is unused and tries again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -92,8 +92,8 @@ gop_status gop_cuda_alloc(gop_ctx *ctx, size_t bytes, void **memory)
 }
 
 /* ---- zero-copy memory ----
- * The copies of a few bytes take longer than anything else of a short call. Pinned memory needs
- * none: the host packs it, the kernel reads and writes it over the bus. */
+ * In a short call nothing costs more than its copies of a few bytes. Pinned memory needs none:
+ * the host packs it, the kernel reads and writes it over the bus. */
 
 enum { ZERO_COPY_BYTES = 512 << 10, ALIGN = 256 };
 

@@ -1,8 +1,8 @@
 /*
  * modules.cu - kernels that are compiled while the program runs: load, launch, unload.
  *
- * The limits of a launch are looked at first: the driver's own words for a block too large are
- * "invalid argument" or "too many resources requested", and tell neither limit nor cure.
+ * The limits of a launch are checked first: for a block that is too large the driver only says
+ * "invalid argument" or "too many resources requested", without the limit or what to do.
  */
 #include <stdio.h>
 

@@ -1,9 +1,9 @@
 /*
  * ring.cu - the pinned slots through which host arrays travel, one set for the process.
  *
- * The bus runs at full speed, and beside the host, only from pinned memory, and pinning a
+ * Only pinned memory gives the full speed of the bus and asynchronous copies, and pinning a
  * user's array costs more than copying it. A slot has the size of a huge page: what a worker
- * packs into it is still in its cache when the device fetches it.
+ * packs into it is still in its cache when the device reads it.
  */
 #include <pthread.h>
 
@@ -15,8 +15,8 @@ struct slot {
     cudaEvent_t busy; /* until it is done the device uses the slot; NULL: none */
 };
 
-/* Slots that only callers get: a call inside a call, from a signal's handler, is never without
- * one because threads of the outer call, which it holds up, have them all. */
+/* Slots that only callers get. A signal's handler may make a call while it interrupts another
+ * call, whose threads may have leased all other slots. */
 enum { KEPT = 4 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -67,7 +67,7 @@ static gop_status furnish(slot *leased)
     return GOP_OK;
 }
 
-/* A slot that nobody has leased, one that is idle if there is; or -1. */
+/* A slot that is not leased, an idle one if there is; or -1. */
 static int find_ring(gop_direction direction, int is_caller)
 {
     int found = -1;

@@ -1,5 +1,5 @@
 /*
- * transfer.cu - between host arrays of any strides and dense device memory.
+ * transfer.cu - copies between host arrays of any strides and dense device memory.
  *
  * Arrays travel in pieces through the slots of the ring. Threads of the pool take pieces: they
  * pack one and have it copied, or have one copied and unpack it. None waits for a whole array,
@@ -158,7 +158,7 @@ static int move_next(worker *w, int is_caller, gop_cuda_backoff *backoff, gop_st
     return *status == GOP_OK;
 }
 
-/* Nobody else's lock may be waited for in a forked child, and no device. */
+/* A forked child must not wait for another thread's lock, nor for a device. */
 static void fail(flow *f, gop_status status)
 {
     const int alone = gop_cuda_in_forked_child();

@@ -2,16 +2,16 @@
  * boxed.cu - transpose of any axes by boxes: thin arrays, short axes, lines of a few items,
  * gaps.
  *
- * A tile of two axes wastes its threads where an axis is short. A box spans as many axes as it
- * takes for a long run on both sides, even the same axis for both: 3 by 1024 of a thin array is
- * one run of 3072 items on one side and three runs of 1024 on the other. It is read in words of
- * the input, wherever these start; their items are scattered in shared memory to where the
- * output has them, and leave in pieces of 16 bytes. A line of the output starts there as far
- * behind a multiple of 16 bytes as in memory, so that a piece is one on both sides.
+ * A tile of two axes wastes threads if an axis is short. A box spans as many axes as it takes
+ * for a long run on both sides, even the same axis for both: 3 by 1024 of a thin array is one
+ * run of 3072 items on one side and three runs of 1024 on the other. Words of the input are
+ * read at any address; their items are scattered in shared memory to the output's order, and
+ * leave in pieces of 16 bytes. A line of the output has the same alignment in shared memory as
+ * in memory, so that a piece is aligned on both sides.
  *
- * Where an item goes is a sum: a thread always has the same word of a line, whose places it
- * finds once, and a line adds where it starts. While a box is stored the next one comes into
- * the L2 cache.
+ * The place of an item is a sum: a thread always has the same word of a line, so it finds the
+ * places in a line once, and adds where the line starts. While a box is stored, the next one is
+ * prefetched into L2.
  */
 #include "cuda/transpose/squares.h"
 
@@ -33,7 +33,7 @@ template <> struct word_of<uint16_t, 2> {
     typedef uint32_t type;
 };
 
-/* Into the L2 cache; a hint, which is nothing on sim. */
+/* Prefetches a line into L2; sim ignores the hint. */
 GOP_DEVICE void fetch_line(const char *address)
 {
 #if defined(__CUDA_ARCH__)
@@ -51,8 +51,8 @@ GOP_DEVICE void fetch_lines(const char *box, const int32_t (&line)[FETCHES])
         if (line[k] >= 0) fetch_line(box + line[k]);
 }
 
-/* What is read for a word of K items at any address. INNER: the words that it shares with its
- * neighbours lie in the input. */
+/* The aligned words that hold a word of K items at any address. INNER: those that it shares
+ * with its neighbours lie in the input. */
 template <typename T, int K, bool INNER> struct fetched {
     typename word_of<T, K>::type low, high;
     uint32_t shift;
@@ -82,8 +82,8 @@ template <typename T, int K, bool INNER> struct fetched {
     }
 };
 
-/* A word of each of N lines, all of which is asked for before any is used. REST: of lines that
- * are not there the first comes again. */
+/* A word of each of N lines; all loads are issued before any result is used. REST: lines that
+ * do not exist are replaced by the first. */
 template <typename T, int K, bool INNER, bool TURNS, int N, bool REST>
 GOP_DEVICE void load_lines(char *box, const char *in, const line_start *from, int line,
                            int step, int lines, const int *place, int turn)
@@ -139,7 +139,7 @@ GOP_DEVICE void load_box(char *box, const char *in, const line_start *from, cons
     }
 }
 
-/* 16 bytes of a box, which its rows' turns may have put in another order. */
+/* 16 bytes of a box, whose order the swizzle of rows may have changed. */
 template <typename T> GOP_DEVICE uint4 piece_of(const char *box, int at, int mask)
 {
     const int turn = at >> 5 & mask;
@@ -181,14 +181,14 @@ GOP_DEVICE int next_piece(int place)
     return (place + 15) & ~15;
 }
 
-/* Pieces of lines, then their ends, which are stored in parts: threads of a warp that went
- * different ways would go both, one after the other. */
+/* Stores the whole pieces of lines first and their ends, which go in parts, afterwards:
+ * otherwise the threads of a warp would diverge. */
 template <typename T> GOP_DEVICE void store_box(char *out, const char *box,
                                                 const line_start *to, const box_form &p,
                                                 int ahead, int skip)
 {
     const int words = p.to_lines * (int)p.to_pieces.d, bytes = p.to_bytes - skip;
-    out -= ahead; /* what lies at 0 in the box is at a line's `at` in memory */
+    out -= ahead; /* byte 0 of the box is at a line's `at` in memory */
     ahead += skip;
 #pragma unroll 2
     for (int i = threadIdx.x; i < words; i += BOX_THREADS) {
@@ -207,7 +207,7 @@ template <typename T> GOP_DEVICE void store_box(char *out, const char *box,
     }
 }
 
-/* Where the output's fastest axis has gaps. */
+/* Stores a box item by item, if the output's fastest axis has gaps. */
 template <typename T>
 GOP_DEVICE void store_items(char *out, const char *box, const line_start *to, const box_form &p)
 {
@@ -233,7 +233,8 @@ __global__ void __launch_bounds__(BOX_THREADS, AT_ONCE)
     line_start *const from = to + p.to_lines;
     int4 *const lines_of = reinterpret_cast<int4 *>(from);
     const square_starts squares = {lines_of, reinterpret_cast<uint32_t *>(lines_of + p.lines)};
-    /* Fetched before anything else happens. All boxes are alike, so a thread's lines are. */
+    /* Prefetches before anything else. All boxes have the same shape, and so have a thread's
+     * lines. */
     const char *const lowest = in + p.least;
     int32_t own_line[FETCHES];
     box_start first;
@@ -244,7 +245,7 @@ __global__ void __launch_bounds__(BOX_THREADS, AT_ONCE)
         own_line[k] = i < p.fetches ? line_ahead(p, i) : -1;
     }
     fetch_lines(lowest + first.in, own_line);
-    /* by the warp that has the fewest entries of the tables */
+    /* by the warp with the fewest table entries to fill */
     if (threadIdx.x == BOX_THREADS - 1) {
         start[0] = first;
         if (blockIdx.x + (int64_t)gridDim.x < p.boxes)
@@ -308,8 +309,7 @@ static gop_status transpose_boxed(gop_ctx *ctx, const gop_task *task, int64_t)
                : launch_boxed<T, K, IN_SQUARES>(ctx, task, p.blocks, p.boxes);
 }
 
-/* A small array is cut finer, so that every SM has two boxes while there are bytes for
- * them. */
+/* A small array is cut finer, so that every SM has two boxes if there are enough bytes. */
 static gop_status transpose_boxed_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     gop_permutation g = task->geometry.permutation;
@@ -338,7 +338,7 @@ static gop_status transpose_boxed_plan(const gop_ctx *ctx, const gop_task *task,
     const int64_t at_once = min_of(HELD / (int64_t)(box_shared(p) + 1024), AT_ONCE);
     const int64_t turns = blocks_for(p.boxes, at_once * ctx->info.processors);
     own.blocks = (unsigned)blocks_for(p.boxes, turns);
-    if (turns < 3) own.boxes.fetches = 0; /* what is fetched for the first box is waited for */
+    if (turns < 3) own.boxes.fetches = 0; /* the first box waits for its prefetches */
     return GOP_OK;
 }
 

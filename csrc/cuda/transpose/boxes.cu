@@ -7,7 +7,7 @@
 
 enum {
     PART = 64,             /* words of a line, about */
-    MOST_ROWS = 16 * SIDE, /* of squares: more that are no multiple are as good */
+    MOST_ROWS = 16 * SIDE, /* of squares: beyond this, rows need not be a multiple */
 };
 
 int transpose_count_boxes(const gop_permutation &g, const int64_t *box, int item, int most,
@@ -55,9 +55,9 @@ static int64_t length_of(const gop_permutation &g, const int *axes, int count,
     return length;
 }
 
-/* About `wanted` items of an axis: boxes of equal size, if that is a small change of whole
- * sectors and of a multiple of 16 or 4, so that runs can be cut in equal parts, and columns of
- * squares lie at multiples of 4 bytes. */
+/* About `wanted` items of an axis. Boxes get equal sizes if that changes `wanted` little; sizes
+ * are whole sectors and multiples of 16 or 4 items, so that runs can be cut into equal parts
+ * and columns of squares are aligned to 4 bytes. */
 static int64_t even_part(int64_t extent, int64_t wanted, int item)
 {
     if (wanted >= extent) return extent;
@@ -75,7 +75,7 @@ static int64_t even_part(int64_t extent, int64_t wanted, int item)
 }
 
 /* Doubles the extent of the axis where the shorter run ends, as long as there is room. An axis
- * of a few items comes whole: two halves of 3 are 4. */
+ * of a few items is never halved: two halves of 3 are 4. */
 void transpose_grow(const gop_permutation &g, int count, const int *const axes[2], int item,
                     int64_t room, int64_t *box)
 {
@@ -103,8 +103,8 @@ void transpose_grow(const gop_permutation &g, int count, const int *const axes[2
     }
 }
 
-/* Equal parts of a run, of about `most` items, into which its last axis of n items is cut: as
- * many as divide n, or more than n. */
+/* How many equal parts of about `most` items a run is cut into along its last axis, of n items:
+ * a divisor of n, or more than n. */
 static int64_t parts_of(int64_t run, int64_t n, int64_t most)
 {
     int64_t parts = (run + most - 1) / most;
@@ -112,8 +112,8 @@ static int64_t parts_of(int64_t run, int64_t n, int64_t most)
     return parts;
 }
 
-/* A long run that cannot be cut in equal parts is a line, whose words each thread finds and
- * waits for one after another. Where a box is little else, the run's last axis is halved. */
+/* A long run that cannot be cut into equal parts is a line, whose words each thread finds and
+ * waits for one after another. If a box is little else, the run's last axis is halved. */
 static void halve_run(const gop_permutation &g, int count, const int *from, int item,
                       int64_t *box)
 {
@@ -176,7 +176,7 @@ static void set_to(const gop_permutation &g, int count, const int *to, const int
     p->bytes = (int)((size + 30 + 127) / 128 * 128);
 }
 
-/* The neighbours along the output that squares have: marks their axes in `is_row`. Items of 4
+/* How many neighbours along the output a square has; marks their axes in `is_row`. Items of 4
  * bytes and more are as fast one by one. */
 static int64_t set_rows(const gop_permutation &g, int count, const int *from, const int *to,
                         const int64_t *box, int item, const int64_t *place, bool *is_row)
@@ -239,8 +239,8 @@ static bool set_from(const gop_permutation &g, int count, const int *from, const
     for (; k < count; k++)
         if (box[from[k]] > 1 && !is_row[from[k]])
             p->from[n++] = step_of(box[from[k]], place[from[k]], g.in[from[k]] * item);
-    /* Rows that share a sector come before other runs: threads beside each other read what lies
-     * side by side. */
+    /* Rows that share a sector come before other runs, so that neighbouring threads read
+     * neighbours. */
     const bool rows_follow = rows && gop_magnitude(g.in[to[0]]) * item < 32;
     for (k = p->run_axes; k < n && !rows_follow && wide * p->from[k].n <= PART; k++)
         wide *= p->from[k].n;
@@ -267,16 +267,15 @@ static bool set_from(const gop_permutation &g, int count, const int *from, const
     for (k = 0; k < p->rank; k++) in |= p->axis[k].in * (p->axis[k].step | p->axis[k].back);
     p->even_in = in % 4 == 0;
     p->even_out = out % 4 == 0;
-    /* Columns that start anywhere are stored in parts, which makes up for what squares save
-     * where a third of their items are none, or come twice. */
+    /* Unaligned columns are stored in parts. This costs what squares save if a third of their
+     * items do not exist or come twice. */
     return !rows || p->even_out || 2 * SIDE * SIDE * p->run.d * p->squares.d < 3 * run * rows;
 }
 
-/* Stretches of the input: axes join while gaps are shorter than a line. Of very many short ones
- * the first are fetched ahead, which is better than none. Lines of which little is read would
- * drive others from the cache: float32 (28351, 683) of every second item took 1.25 times as
- * long.
- */
+/* Stretches of the input: axes join while gaps are shorter than a line. If there are very many
+ * short ones, only the first are fetched ahead, which is better than none. Lines of which
+ * little is read would drive others from the cache: float32 (28351, 683) of every second item
+ * took 1.25 times as long. */
 static void set_fetches(const gop_permutation &g, int count, const int *from,
                         const int64_t *box, int item, boxing *p)
 {
@@ -306,7 +305,7 @@ static void set_fetches(const gop_permutation &g, int count, const int *from,
 int transpose_turns(const int *place, int lanes, int turn)
 {
     int words[32], worst = 0;
-    int8_t last[32], before[32]; /* of the lanes that have a word of a bank, each another */
+    int8_t last[32], before[32]; /* lists of lanes with different words of a bank */
     memset(last, -1, sizeof last);
     for (int lane = 0; lane < lanes; lane++) {
         const int word = words[lane] = turned_place(place[lane], turn) / 4, bank = word % 32;
@@ -320,7 +319,7 @@ int transpose_turns(const int *place, int lanes, int turn)
     return worst;
 }
 
-/* Where the lanes of the first warp store first; how many there are. */
+/* Fills in where the lanes of the first warp store first; returns how many lanes store. */
 static int first_places(const boxing &p, int item, int *place)
 {
     const int wide = box_width(p), lanes = item <= 4 ? 32 : 128 / item;
@@ -342,7 +341,8 @@ bool transpose_boxes(const gop_task *task, const gop_permutation &g, int item, i
     int from[GOP_MAX_NDIM], to[GOP_MAX_NDIM];
     const int *const axes[2] = {from, to};
     const int count = transpose_nearest_first(g, g.in, from);
-    *p = {}; /* so that the same boxes are the same bytes: a launch compares them */
+    *p = {}; /* so that equal boxes are equal bytes: a launch compares its arguments with the
+                last one's */
     if (transpose_nearest_first(g, g.out, to) == 0) return false;
     transpose_grow(g, count, axes, item, room / item, box);
     halve_run(g, count, from, item, box);
@@ -352,8 +352,9 @@ bool transpose_boxes(const gop_task *task, const gop_permutation &g, int item, i
     if (!set_from(g, count, from, to, box, item, place, true, p))
         set_from(g, count, from, to, box, item, place, false, p);
     set_fetches(g, count, from, box, item, p);
-    /* Items stay whole, and pieces of 16 bytes if that is as good. It takes instructions, which
-     * two turns are not worth. */
+    /* Chooses the swizzle with the fewest bank conflicts; it never splits items, nor pieces of
+     * 16 bytes if that is as good. It costs instructions, so two-way conflicts are left alone.
+     */
     int first[32];
     const int lanes = first_places(*p, item, first), plain = transpose_turns(first, lanes, 0);
     p->turn = 0;

@@ -1,9 +1,9 @@
 /*
- * boxes.h - boxes that span as many axes as it takes for a long run on both sides: where they
- * lie, and where the items of one lie in both arrays and in shared memory.
+ * boxes.h - boxes that span as many axes as it takes for a long run on both sides: where boxes
+ * lie, and where the items of a box lie in both arrays and in shared memory.
  *
- * In shared memory a box has the output's order. All boxes are alike, so that places in one are
- * sums: of a word in a line of the input, and of the line.
+ * In shared memory a box has the output's order. All boxes have the same shape, so a place in a
+ * box is a sum: of the word's place in a line of the input, and of the line's.
  */
 #ifndef GOP_CUDA_TRANSPOSE_BOXES_H
 #define GOP_CUDA_TRANSPOSE_BOXES_H
@@ -22,8 +22,8 @@ enum {
     FETCH_AXES = 3, /* of stretches that lie along so many axes */
 };
 
-/* A step along an axis of a box, of n items: bytes on in memory, and on in shared memory. What
- * counts items of a box has 16 bits: arguments are waited for before anything else happens. */
+/* An axis of a box, of n items: the bytes of a step in memory and in shared memory. Counters
+ * have 16 bits to keep the kernel's arguments short: a launch waits for them. */
 struct box_step {
     uint32_t multiplier;
     uint16_t n, place;
@@ -49,16 +49,16 @@ struct boxed_axis {
     int64_t in, out;
 };
 
-/* What there is to know of any boxes but their axes. */
+/* All about boxes but their axes. */
 struct box_form {
     int64_t boxes;
     int per_word; /* items of a word that is read: 4 bytes at any address, or one item */
-    /* Of squares, or 0: lines that are neighbours in the output, and how many squares they
-     * make. */
+    /* For squares, else 0: how many lines are neighbours in the output, and how many squares
+     * they make. */
     int rows;
     fast_divisor squares;
     bool even_in,
-        even_out; /* all words and columns lie at multiples of 4 bytes where one does */
+        even_out; /* whether all words, and all columns, have the same alignment to 4 bytes */
     /* From the input: a run of items that are `step` bytes apart, over the first run_axes of
      * `from`; runs that are a line, of `wide` words; and lines, or squares of them. */
     int run_items, run_axes, wide, wide_axes, lines, from_axes;
@@ -71,15 +71,15 @@ struct box_form {
     fast_divisor to_pieces;
     int64_t to_step;
     int cut, cut_bytes; /* which of `axis` cuts lines of the output, and bytes of its step */
-    int bytes, turn;    /* of a box in shared memory; how its rows are turned */
-    /* Of a box in the input: stretches of so many bytes, in lines, and the lines of all; 0:
-     * none are fetched ahead. */
+    int bytes, turn;    /* of a box in shared memory; its XOR swizzle, or 0 */
+    /* What is fetched ahead of a box of the input: stretches of so many bytes, in lines, and
+     * the lines of all; 0: nothing. */
     int stretch, fetches, fetch_axes;
     fast_divisor stretch_lines;
     int rank;
 };
 
-/* A launch waits for its arguments, so there are boxes of few axes too. */
+/* Long arguments delay a launch, so there is a short form for few axes. */
 template <int FROM, int TO, int AROUND> struct boxing_over : box_form {
     box_step from[FROM], to[TO], fetch[FETCH_AXES];
     boxed_axis axis[AROUND];
@@ -92,16 +92,16 @@ struct alignas(16) line_start {
     int32_t place;
 };
 
-/* The same of squares: where their lines lie, and how far behind a square's place how many of
- * its lines are there, in 16 bits each. */
+/* The same for squares: where their lines lie; and, in 16 bits each, how far behind a square's
+ * place its lines start and how many exist. */
 struct square_starts {
     int4 *at;
     uint32_t *place;
 };
 enum { SQUARE_BYTES = sizeof(int4) + sizeof(uint32_t) };
 
-/* Where a box starts in both arrays, and the bytes of its lines that the box before has: two
- * blocks never store to one place in pieces of different sizes. */
+/* Where a box starts in both arrays, and how many bytes of its lines the box before stores: two
+ * blocks never store to one address in pieces of different sizes. */
 struct box_start {
     int64_t in, out;
     int skip;
@@ -111,7 +111,7 @@ template <typename P> GOP_DEVICE void place_box(const P &p, uint32_t box, box_st
 {
     int64_t in = 0, out = 0;
     int skip = 0;
-#pragma unroll 1 /* code that comes before the first load is waited for */
+#pragma unroll 1 /* short code: the first load waits for it */
     for (int k = 0; k < p.rank; k++) {
         const uint32_t outer = quotient(box, p.axis[k].count);
         const uint32_t at = box - outer * p.axis[k].count.d;
@@ -142,14 +142,14 @@ __host__ GOP_DEVICE line_start start_of(const box_step *axis, int axes, uint32_t
     return s;
 }
 
-/* Rows of 128 bytes in shared memory are turned by their number where items which lie a power
- * of two apart would meet in one bank: `turn` has the bits of a place that change, or is 0. */
+/* XORs a place with its row's number if items a power of two apart would meet in one bank. A
+ * row has 128 bytes of shared memory; `turn` has the bits that may change, or is 0. */
 __host__ GOP_DEVICE int turned_place(int place, int turn)
 {
     return place ^ (place >> 5 & turn);
 }
 
-/* Where a line starts that is read: the i-th, or line j of a square. */
+/* Where the i-th line that is read starts, or line j of a square. */
 template <typename P> __host__ GOP_DEVICE line_start line_read(const P &p, uint32_t i)
 {
     return start_of(p.from + p.wide_axes, p.from_axes - p.wide_axes, i);
@@ -163,7 +163,7 @@ __host__ GOP_DEVICE line_start line_of_square(const P &p, uint32_t i, int j, int
     return line_read(p, outer * p.rows + (row < p.rows ? row : p.rows - 1));
 }
 
-/* Where the i-th line lies that is fetched ahead, from the lowest address of a box on. */
+/* Where the i-th line that is fetched ahead lies, from the lowest address of a box on. */
 template <typename P> GOP_DEVICE int32_t line_ahead(const P &p, uint32_t i)
 {
     const uint32_t stretch = quotient(i, p.stretch_lines);
@@ -199,7 +199,7 @@ template <int K, typename P> __host__ GOP_DEVICE box_word<K> word_of_line(const 
     return word;
 }
 
-/* Threads beside each other that read a line. */
+/* How many neighbouring threads read a line. */
 __host__ GOP_DEVICE int box_width(const box_form &p)
 {
     return p.wide < BOX_THREADS ? p.wide : BOX_THREADS;
@@ -241,12 +241,12 @@ void transpose_grow(const gop_permutation &g, int count, const int *const axes[2
 int transpose_count_boxes(const gop_permutation &g, const int64_t *box, int item, int most,
                           boxed_axis *axes, int64_t *boxes);
 
-/* The turns that a warp takes to store or read an item each: the most words in one bank. */
+/* The wavefronts of a warp that stores or reads an item each: the most words in one bank. */
 int transpose_turns(const int *place, int lanes, int turn);
 
-/* The same in few bytes; false where there are too many axes. */
+/* The same in compact arguments; false if there are too many axes. */
 bool transpose_brief_boxes(const boxing &p, brief_boxing *brief);
-/* Boxes of about so many bytes; false where an axis or a line does not fit. */
+/* Plans boxes of about so many bytes; false if an axis or a line does not fit. */
 bool transpose_boxes(const gop_task *task, const gop_permutation &g, int item, int64_t room,
                      boxing *p);
 

@@ -1,14 +1,14 @@
 /*
  * gathered_sm80.cu - transpose of any axes by boxes that are read as they lie: thin arrays,
- * short axes, small items in lines that start anywhere.
+ * short axes, small items in unaligned lines.
  *
- * A box, of the same shapes as in boxed, comes to shared memory in pieces of 16 bytes, gaps and
- * all, for which no thread waits: the box before is written meanwhile. Each thread then gathers
- * the items of words that lie at multiples of 4 bytes in the output.
+ * A box, shaped as in boxed, comes to shared memory by asynchronous copies of 16 bytes, gaps
+ * included, while the box before is written. Each thread then gathers the items of aligned
+ * words of the output.
  *
- * Lines of the output are cut into groups that are alike. A thread has the same word of many
- * groups, so that it finds the places of its items once; a group adds where it starts. Groups
- * that start equally far behind a multiple of 4 bytes come after each other.
+ * Lines of the output are cut into equal groups. A thread has the same word of many groups, so
+ * that it finds the places of its items once and adds where the group starts. Groups are sorted
+ * by their offset from a multiple of 4 bytes.
  */
 #include "cuda/common/cp_async.h"
 #include "cuda/transpose/gathers.h"
@@ -24,8 +24,9 @@ typedef async_copies<uint4, 2 * PIECES> copies;
 
 /* ---- to shared memory ---- */
 
-/* A piece of a thread, behind the box's first item in the input and in shared memory. Its
- * stretch reaches it from so many bytes behind a multiple of 16 on; from 16: never. */
+/* A thread's piece: its offsets from the box's first item in the input and in shared memory. It
+ * belongs to the box if the stretch starts at least `least` bytes behind a multiple of 16; 16:
+ * never. */
 struct own_piece {
     int32_t at;
     uint32_t both; /* place, and `least` in the upper half */
@@ -53,7 +54,8 @@ GOP_DEVICE void read_piece(copies &c, char *raw, const char *in, own_piece piece
                reinterpret_cast<const uint4 *>(at - shift), true);
 }
 
-/* A box around which the input ends: of some pieces it has a part, read byte by byte. */
+/* Reads a box at the end of the input: pieces that are only partly there are read byte by byte.
+ */
 GOP_DEVICE void read_last_box(copies &c, char *raw, const char *in, const gathering &p,
                               span whole)
 {
@@ -113,8 +115,8 @@ GOP_DEVICE void write_some(char *out, const char *raw, const group_start *group,
     for (int k = 0; k < COUNT; k++) *reinterpret_cast<uint32_t *>(out + s[k].at) = word[k];
 }
 
-/* A thread's team, its row of threads there, and its place along the row: its first word, or
- * behind all where it has none. */
+/* A thread's team, its row in the team, and its first word along the row, or one past the end
+ * if it has none. */
 struct own_words {
     int team, row, first;
 };
@@ -127,8 +129,8 @@ GOP_DEVICE own_words words_of(const gathering &p)
     return {team, row, row < p.at_once ? member - row * (int)p.wide.d : p.words};
 }
 
-/* A team's groups: those before `last`, and those that are the last of their lines, behind
- * whose ends there are no words. They start `shift` bytes before a multiple of a word. */
+/* Writes a team's groups: those before `last`, then those that end a line and so have fewer
+ * words. They start `shift` bytes before a multiple of a word. */
 template <typename T> GOP_DEVICE void write_words(char *out, const char *raw,
                                                   const group_start *group, int last,
                                                   int groups, int shift, const uint16_t *places,
@@ -150,8 +152,8 @@ template <typename T> GOP_DEVICE void write_words(char *out, const char *raw,
     }
 }
 
-/* Boxes behind this one along the axis that cuts lines, if the last reaches back into the one
- * before; else 2, as of any that need not know. */
+/* How many boxes follow along the axis that cuts lines, if the last reaches back into the one
+ * before; else 2: it does not matter. */
 GOP_DEVICE int boxes_behind(const gathering &p, uint32_t box)
 {
     if (p.cut < 0 || p.axis[p.cut].back == 0) return 2;
@@ -161,8 +163,8 @@ GOP_DEVICE int boxes_behind(const gathering &p, uint32_t box)
     return (int)(count.d - 1 - (box - quotient(box, count) * count.d));
 }
 
-/* The items before the first word of a line, and behind its last, but those that are in words
- * of a box which reaches back, or of the one before it. */
+/* Writes the items before a line's first word and behind its last, except those in words of a
+ * box that reaches back, or of the box before it. */
 template <typename T>
 GOP_DEVICE void write_ends(char *out, const char *raw, const group_start *line,
                            const uint16_t *places, const gathering &p, int behind)
@@ -203,8 +205,8 @@ GOP_DEVICE void place_lines(group_start *line, uint16_t *places, const gathering
     }
 }
 
-/* Puts groups in order: by what they start behind a multiple of 4 bytes, and those that are
- * the last of their lines behind others. first[] says where each kind starts. */
+/* Sorts groups by their offset from a multiple of 4 bytes; groups that end lines come last.
+ * first[] has where each kind starts. */
 enum { KINDS = 8 };
 template <typename T> GOP_DEVICE void sort_groups(group_start *group, const group_start *line,
                                                   int (&count)[KINDS], int (&first)[KINDS + 1],

@@ -12,16 +12,15 @@ enum {
     EACH_GROUP = 20, /* and for each of these */
 };
 
-/* What an axis of a box is in shared memory: n steps of `place` bytes; or `first` of them, and
- * so many apart by `further`. */
+/* An axis of a box in shared memory: n steps of `place` bytes; or groups of `first` steps,
+ * `further` bytes from each other. */
 struct placed_axis {
     int64_t place, first, further;
 };
 
-/* The input's order in shared memory, and how far a step goes there along each axis: stretches
- * with no more than short gaps, each as far behind a multiple of 16 bytes as in memory. Rows
- * along y that lie at multiples of 16 are moved on by as many after each word, as their items
- * would meet in few banks. */
+/* Lays out the box in the input's order, in stretches with short gaps at most, and finds the
+ * step along each axis. A stretch has the same alignment to 16 bytes as in memory. Rows along y
+ * at multiples of 16 bytes would meet in few banks: they are moved on by 16 after each word. */
 static bool set_reads(const gop_permutation &g, int count, const int *from, int y,
                       const int64_t *box, int item, placed_axis *axes, gathering *p)
 {
@@ -67,8 +66,8 @@ static bool set_reads(const gop_permutation &g, int count, const int *from, int 
     return p->span <= INT32_MAX && stretches * pieces <= PIECES * BOX_THREADS;
 }
 
-/* Cuts a line's last axis of n steps of `inner` bytes into groups of multiples of 4 bytes, of
- * which the last is not shorter than a word. Returns how many there are. */
+/* Cuts a line's last axis, n steps of `inner` bytes, into groups of multiples of 4 bytes; the
+ * last one has at least a word. Returns their number. */
 static int64_t cut_line(int64_t inner, int64_t n, const placed_axis &axis, gathering *p)
 {
     const int64_t unit = inner % 4 == 0 ? 1 : inner % 2 == 0 ? 2 : 4;
@@ -81,7 +80,7 @@ static int64_t cut_line(int64_t inner, int64_t n, const placed_axis &axis, gathe
     return (n + k - 1) / k;
 }
 
-/* Axes of a table, of which one of two steps is two. */
+/* Appends an axis to a table; an axis with two kinds of steps becomes two. */
 static bool add_axis(box_step *axes, int *count, const placed_axis &axis, int64_t n, int64_t at)
 {
     if (*count + 2 > WITHIN_AXES) return false;
@@ -90,7 +89,8 @@ static bool add_axis(box_step *axes, int *count, const placed_axis &axis, int64_
     return true;
 }
 
-/* Four items more to a box that cuts lines if the last reaches back by less than a word. */
+/* Adds four items to a box that cuts lines, if the last one reaches back by less than a word.
+ */
 static void widen_cut(const gop_permutation &g, int count, const int *to, int item,
                       int64_t *box)
 {
@@ -174,7 +174,7 @@ static bool set_writes(const gop_permutation &g, int count, const int *to, const
     return line >= 16 && p->group_bytes <= MOST_GROUP && span <= INT32_MAX;
 }
 
-/* How often the first warp takes turns to read an item each. */
+/* The wavefronts of the first warp when it reads an item each. */
 int transpose_gather_turns(const gathering &p, int item)
 {
     const int wide = (int)p.wide.d;
@@ -190,8 +190,8 @@ int transpose_gather_turns(const gathering &p, int item)
     return transpose_turns(place, 32, 0);
 }
 
-/* Teams, and threads along a group, by which a box takes the fewest instructions; a warp writes
- * as many bytes side by side as a line has. */
+/* Chooses the teams and the threads along a group that need the fewest instructions for a box;
+ * a warp writes neighbouring bytes as far as a line goes. */
 static void set_teams(gathering *p)
 {
     const int kinds = 4 / p->apart, groups = p->groups / kinds;

@@ -13,7 +13,7 @@ enum {
     PIECES = 6,      /* of 16 bytes that a thread reads of a box, at most */
 };
 
-/* What there is to know of all boxes. */
+/* What all boxes have in common. */
 struct gathering {
     int64_t boxes, span;      /* bytes of the input from a box's first to behind its last */
     int rank, cut, cut_bytes; /* as of boxed */
@@ -21,9 +21,9 @@ struct gathering {
     int stretch, pieces, from_axes, raw;
     fast_divisor stretch_pieces;
     /* Written: lines of so many bytes, and groups of so many, of which the last of a line is
-     * shorter. What groups start behind multiples of 4 bytes is a multiple of `apart`, and
-     * teams of so many threads share these kinds of groups. Of a team, `wide` threads side by
-     * side have words of a group, and so many groups are written at once. */
+     * shorter. The offsets of groups from multiples of 4 bytes are multiples of `apart`; teams
+     * of `team` threads share these kinds of groups. In a team, `wide` neighbouring threads
+     * have the words of a group, and `at_once` groups are written at once. */
     int line_axes, to_axes, line_bytes, group_bytes, group_place, last_bytes;
     int groups, words, apart, teams, team, at_once;
     fast_divisor wide, lines;
@@ -38,7 +38,7 @@ struct gathered_plan {
     int item; /* as it moves */
 };
 
-/* Where a group lies, behind the box's first item in the output and in shared memory. */
+/* Where a group lies, from the box's first item on, in the output and in shared memory. */
 struct alignas(8) group_start {
     uint32_t at;
     int32_t place;
@@ -51,10 +51,10 @@ static inline size_t gather_shared(const gathering &p, int item)
            sizeof(uint16_t) * (size_t)(p.group_bytes / item + 4);
 }
 
-/* Boxes of about so many bytes, of items of 1 or 2; false where they do not fit. */
+/* Plans boxes of about so many bytes, of 1- or 2-byte items; false if they do not fit. */
 bool transpose_gathers(const gop_task *task, const gop_permutation &g, int item, int64_t room,
                        gathering *p);
-/* How often the first warp takes turns to read an item each. */
+/* The wavefronts of the first warp when it reads an item each. */
 int transpose_gather_turns(const gathering &p, int item);
 
 #endif

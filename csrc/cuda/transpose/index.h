@@ -23,24 +23,19 @@ struct tile_at {
 
 /* ---- on the host ---- */
 
-static inline bool fits_32_bits(int64_t size)
-{
-    return size < INT64_C(1) << 31;
-}
-
 /* Bytes of an item. */
 int transpose_item(const gop_task *task);
 /* Joins neighbours that stay neighbours to items of up to 16 bytes; returns their size. */
 int transpose_widen(const gop_task *task, gop_permutation *g);
-/* The axes in the order in which blocks should step along them: what is near on either side
- * comes first, so that both sides have neighbours at work together. */
+/* The axes in the order in which blocks should step along them: axes of short strides on either
+ * side come first, so that concurrent blocks are neighbours on both sides. */
 void transpose_order(const gop_permutation &g, int *order);
-/* The lowest bit set in any address or, in items, any of these numbers, as bytes: what all of
- * them are multiples of. */
+/* The bytes to which all addresses are aligned, and `items` too: the lowest bit set in any of
+ * them. */
 int64_t transpose_alignment(const gop_task *task, int64_t items, int item);
 
-/* The launch for items of so many bytes: f is a template over their type and, where more is
- * given, that. */
+/* The launch for items of so many bytes: f is a template over their type, and over the further
+ * arguments. */
 #define TRANSPOSE_BY_ITEM(item, f, ...)                                                        \
     ((item) == 1   ? f<uint8_t, ##__VA_ARGS__>                                                 \
      : (item) == 2 ? f<uint16_t, ##__VA_ARGS__>                                                \

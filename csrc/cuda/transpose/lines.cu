@@ -1,13 +1,13 @@
 /*
  * lines.cu - transpose of arrays whose fastest axis stays where it is.
  *
- * Lines stay lines: 16 bytes of one side are 16 bytes of the other, and so, mostly, are the 512
- * that a warp moves. Nothing has to change places, so the detour through shared memory is
- * saved; what is left is a copy whose lines come from elsewhere.
+ * Lines stay lines: 16 bytes of one side are 16 bytes of the other, and mostly so are the 512
+ * bytes that a warp moves. Nothing changes places within a line, so this is a copy of lines,
+ * without shared memory.
  *
- * Lines that start anywhere are read across two pieces of 16 bytes, and shifted into place. The
- * output has no gaps then: its pieces are whole, and have the end of a line and the begin of
- * the next where one ends.
+ * Unaligned lines are read as two aligned pieces of 16 bytes and shifted into place. The output
+ * has no gaps then: its pieces are whole, and may hold the end of a line and the beginning of
+ * the next.
  */
 #include "cuda/transpose/split.h"
 
@@ -15,7 +15,7 @@ enum {
     LINE_AXES = 8,
     LINE_THREADS = 256,
     LEAST_LINE = 3,    /* pieces of 16 bytes; shorter lines are faster in boxes, */
-    LEAST_ACROSS = 32, /* bytes where lines start anywhere, of items of 1 and 2 bytes */
+    LEAST_ACROSS = 32, /* bytes of unaligned lines, for items of 1 and 2 bytes */
     LINES_OF_BLOCK = 16 * LINE_THREADS / LEAST_ACROSS + 2,
 };
 
@@ -52,9 +52,9 @@ static gop_status transpose_lines(gop_ctx *ctx, const gop_task *task, int64_t)
                             (uint4 *)task->out[0].data, (const uint4 *)task->in[0].data, p);
 }
 
-/* ---- lines that start anywhere ---- */
+/* ---- unaligned lines ---- */
 
-/* Of an output without gaps: items, those of a piece and of a line, and how lines lie in the
+/* An output without gaps: its items, those of a piece and of a line; and where lines lie in the
  * input: bytes from one to the next along each axis but the fastest. */
 struct across_axes {
     uint32_t size;
@@ -75,8 +75,8 @@ GOP_DEVICE int64_t place_line(const across_axes &p, uint32_t line)
     return at + line * p.in[p.outermost];
 }
 
-/* Of 16 bytes those from `begin` to `end`. INNER: they are so far inside the input that all of
- * their pieces are. */
+/* Loads bytes `begin` to `end` of 16. INNER: they are so far inside the input that all of their
+ * pieces are. */
 template <bool INNER>
 GOP_DEVICE split load_part(const uint8_t *from, int begin, int end, pieces whole)
 {
@@ -176,7 +176,7 @@ static bool has_gaps(const gop_permutation &g)
     return false;
 }
 
-/* Bytes from which on lines that start anywhere are faster here than in boxes. */
+/* The length from which on unaligned lines are faster here than in boxes. */
 static int64_t least_across(int item)
 {
     return item <= 2 ? LEAST_ACROSS : item == 4 ? 64 : 384;
@@ -193,12 +193,13 @@ static gop_status transpose_lines_plan(const gop_ctx *, const gop_task *task, go
                             (uintptr_t)task->out[0].data % 16 == 0 &&
                             g.extent[last] * item >= least_across(item);
     if (is_aligned ? !are_lines || g.extent[last] < LEAST_LINE : !are_across)
-        return gop_fail(GOP_REFUSED,
-                        "transpose: the lines kernel takes at most %d axes of which the "
-                        "fastest stays, in lines of at least %d bytes that start and end at "
-                        "multiples of 16, or of %lld that start anywhere in an output without "
-                        "gaps, got others",
-                        LINE_AXES, 16 * LEAST_LINE, (long long)least_across(item));
+        return gop_fail(
+            GOP_REFUSED,
+            "transpose: the lines kernel takes at most %d axes of which the "
+            "fastest stays, in lines of at least %d bytes that start and end at "
+            "multiples of 16, or unaligned ones of at least %lld bytes in an output "
+            "without gaps, got others",
+            LINE_AXES, 16 * LEAST_LINE, (long long)least_across(item));
     if (is_aligned) {
         line_axes &p = *GOP_OWN(line_axes, plan);
         plan->launch = transpose_lines;

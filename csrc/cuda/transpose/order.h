@@ -1,5 +1,5 @@
 /*
- * order.h - one item a thread, in an order of the axes that the host chose.
+ * order.h - one item a thread, in an order of axes that the host chooses.
  */
 #ifndef GOP_CUDA_TRANSPOSE_ORDER_H
 #define GOP_CUDA_TRANSPOSE_ORDER_H

@@ -1,11 +1,11 @@
 /*
  * packed.cu - transpose of items of 1 and 2 bytes, packed into words.
  *
- * An item a thread would fetch a byte where a thread can have four: a warp's row is 32 bytes,
- * and shared memory, whose banks are words, moves a quarter of what it could. So a thread reads
- * a word of as many rows as a word has items, and turns this small square in registers, so that
- * words along x become words along y. From there on all is words, in a tile swizzled as in the
- * swizzled kernel: a warp writes one column of it and reads one row.
+ * With an item a thread, a warp's row of bytes is 32 bytes, and shared memory, whose banks are
+ * words, moves a quarter of what it could. So a thread reads a word of as many rows as a word
+ * has items and transposes this small square in registers: words along x become words along y.
+ * From there on everything moves in words, in a tile swizzled as in the swizzled kernel: a warp
+ * writes one column of it and reads one row.
  */
 #include "cuda/transpose/planes.h"
 #include "cuda/transpose/turn.h"

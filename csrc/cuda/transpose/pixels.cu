@@ -1,15 +1,15 @@
 /*
  * pixels.cu - transpose of images: three items that stay together.
  *
- * A pixel of three channels is no word, but as many pixels as an item has parts of a word fill
- * three words. So a thread turns a square of 4 by 4 pixels of bytes, or 2 by 2 of halves, in
- * registers, and from there on all that moves is words.
+ * A pixel of three channels is not a word, but 4 pixels of bytes, or 2 of halves, are three
+ * words. So a thread transposes a square of 4 by 4, or 2 by 2, pixels in registers, and from
+ * there on everything moves in words.
  */
 #include "cuda/transpose/tiling.h"
 
 enum { CHANNELS = 3, PIXEL_THREADS = 256 };
 
-/* Squares of G by G pixels, whose rows are WORDS words; a block's tile is X by Y pixels. Every
+/* A square has G by G pixels, in rows of WORDS words; a block's tile is X by Y pixels. Every
  * thread has 24 words. */
 template <typename T> struct pixel_tile {
     enum {
@@ -72,7 +72,7 @@ template <typename T, bool JOINED> __global__ void __launch_bounds__(PIXEL_THREA
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     place_rows(rows, p, t);
 
-    /* load: all that the thread will move is asked for before any of it is used */
+    /* load: all loads of the thread are issued before any result is used */
     grid_dependency_sync();
     uint32_t square[V::UNITS][V::G][V::WORDS];
 #pragma unroll

@@ -2,10 +2,10 @@
  * planar.cu - transpose of two to sixteen long rows: points of x, y, z or pixels of red,
  * green, blue, and back.
  *
- * A tile is wasted on an axis of three. But 16 bytes of each of three rows are 48 neighbouring
- * bytes of the other side: a thread holds both in registers, where the change of places is
- * known to the compiler, so it costs a few permutations of bytes. Shared memory only makes
- * neighbouring threads move neighbouring pieces on the side where each would have several.
+ * An axis of three wastes a tile. But 16 bytes of each of three rows are 48 neighbouring bytes
+ * of the other side: a thread holds them in registers, and since the compiler knows the
+ * permutation, it costs a few byte permutations. Shared memory only makes accesses coalesce on
+ * the side where a thread has several neighbouring pieces.
  */
 #include <string.h>
 
@@ -19,7 +19,7 @@ static constexpr int most_rows(int item)
     return item <= 8 ? 16 : 8;
 }
 
-/* Of a block, with a tile of 32 KiB at most. */
+/* Threads of a block: its tile has at most 32 KiB. */
 static constexpr int threads_for(int rows)
 {
     return rows <= 8 ? 256 : 128;
@@ -142,7 +142,7 @@ static gop_status transpose_planar(gop_ctx *ctx, const gop_task *task, int64_t)
                             p.rows);
 }
 
-/* The launch for so many rows, from the most of the type down. */
+/* The launch for `rows` rows; tries ROWS, then fewer. */
 template <typename T, int ROWS> static gop_launch launch_for(int rows, bool from_rows)
 {
     if constexpr (ROWS > 2)
@@ -160,7 +160,7 @@ static gop_status transpose_planar_plan(const gop_ctx *ctx, const gop_task *task
 {
     gop_permutation g = task->geometry.permutation;
     interleaving &p = GOP_OWN(interleaved_plan, plan)->rows;
-    memset(&p, 0, sizeof p); /* what is not used too: same arguments, same bytes */
+    memset(&p, 0, sizeof p); /* unused fields too: equal arguments must be equal bytes */
     int axis = -1, line = -1;
     const int item = transpose_widen(task, &g), most = most_rows(item), n = 16 / item;
     const bool from_rows = find_rows(g, most, g.out, g.in, &axis, &line);

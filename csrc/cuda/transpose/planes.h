@@ -1,6 +1,6 @@
 /*
- * planes.h - the plane of the two axes that count, cut into square tiles: what the kernels see
- * that move a tile item by item.
+ * planes.h - the plane of the two fastest axes in square tiles, for kernels that move a tile
+ * item by item.
  *
  * Any strides will do. A block has one tile; the other axes are a batch of planes.
  */
@@ -42,8 +42,8 @@ GOP_DEVICE tile_at tile_of(const planes &p, int side)
     return tile_in_batch(p, tile - y * p.across.d, y, batch, side);
 }
 
-/* Finds the plane and lays tiles over it. GOP_REFUSED, with a sentence, where the permutation
- * leaves the fastest axis in its place or a side of the plane is much shorter than a tile. */
+/* Finds the plane and lays tiles over it. GOP_REFUSED, with a sentence, if the fastest axis
+ * stays in its place or a side of the plane is much shorter than a tile. */
 gop_status transpose_planes(const gop_permutation &g, int side, planes *p);
 
 /* ---- tunables: items along a tile, and rows of a block ---- */
@@ -63,8 +63,8 @@ gop_status transpose_planes(const gop_permutation &g, int side, planes *p);
         }                                                                                      \
     }
 
-/* The launch for a tile's side: f is a template over the item's type and the side. A tile of 64
- * by 64 items of 16 bytes is not there: a block has 48 KiB. */
+/* The launch for a tile's side: f is a template over the item's type and the side. There is
+ * none for 64 by 64 items of 16 bytes: a block has 48 KiB. */
 #define TRANSPOSE_BY_SIDE(item, side, f)                                                       \
     ((side) == 16   ? TRANSPOSE_ITEM_AND_SIDE(item, f, 16)                                     \
      : (side) == 32 ? TRANSPOSE_ITEM_AND_SIDE(item, f, 32)                                     \

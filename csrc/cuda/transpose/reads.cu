@@ -3,7 +3,7 @@
  * sorted.
  *
  * Neighbouring threads read neighbours, so reads coalesce; every write is a memory transaction
- * of its own, which no cache saves.
+ * of its own, and no cache helps.
  */
 #include "cuda/transpose/order.h"
 

@@ -1,18 +1,19 @@
 /*
- * sectored.cu - transpose of items of 4 bytes and more whose rows start anywhere.
+ * sectored.cu - transpose of items of 4 bytes and more in unaligned rows.
  *
- * Where the pitch is odd, 16 bytes of a row have no address to be read from, but an item has. A
- * thread asks for many of them before it uses the first, so that as many bytes are in flight as
- * with wider accesses.
+ * If the pitch is odd, rows are not aligned to 16 bytes, only to items. A thread issues many
+ * loads of an item before it uses the first, so that as many bytes are in flight as with wider
+ * accesses.
  *
- * Memory keeps sectors of 32 bytes. A part of one costs little to read, since the rest comes
- * with it and is wanted soon; written in two parts it may cost two reads and two writes. So
- * each row that a tile writes is moved back to the sector before, and the tile reads as many
- * rows more as a sector has items.
+ * Memory moves sectors of 32 bytes. To read a part of one costs little, since the rest comes
+ * with it and is needed soon; to write it in two parts may cost two reads and two writes. So
+ * each row that a tile writes begins at the sector before, and the tile reads as many more rows
+ * as a sector has items.
  */
 #include "cuda/transpose/tiling.h"
 
-/* SIDE by SIDE items are read; where rows are moved back, SIDE - SECTOR along y are written. */
+/* SIDE by SIDE items are read; if rows are moved back, SIDE - SECTOR items along y are written.
+ */
 template <typename T> struct sectored_tile {
     enum {
         SIDE = sizeof(T) <= 8 ? 64 : 32,
@@ -36,7 +37,7 @@ template <typename T, bool JOINED> __global__ void __launch_bounds__(sectored_ti
     __shared__ T tile[S::SIDE][S::SIDE + 1];
     __shared__ tile_rows<S::SIDE, JOINED> rows;
     tile_at t = place_tile(p, S::SIDE, S::SIDE - back);
-    t.y -= back; /* the first column of the tile; y < 0 is not there */
+    t.y -= back; /* the first column of the tile; y < 0 does not exist */
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int nx = (int)min_of(p.x.n - t.x, S::SIDE), ny = (int)min_of(p.y.n - t.y, S::SIDE);
     const int y0 = t.y < 0 ? (int)-t.y : 0;
@@ -122,7 +123,7 @@ static gop_status transpose_sectored_plan(const gop_ctx *, const gop_task *task,
 
 extern const gop_row transpose_sectored_row = {
     .name = "sectored",
-    .note = "rows that start anywhere: each write starts at a sector, so that none is "
+    .note = "unaligned rows: each write starts at a sector, so that none is "
             "written in two parts",
     .role = GOP_CONFORMING,
     .plan = transpose_sectored_plan,

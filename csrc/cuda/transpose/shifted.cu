@@ -1,9 +1,9 @@
 /*
- * shifted.cu - transpose of items of 1 and 2 bytes whose rows start anywhere.
+ * shifted.cu - transpose of items of 1 and 2 bytes in unaligned rows.
  *
- * Item by item there would be too many accesses. 16 bytes that start anywhere lie in two
- * aligned pieces of 16: a thread reads one, the next thread has the other, and both are shifted
- * into place in registers.
+ * Item by item there would be too many accesses. 16 unaligned bytes lie in two aligned pieces
+ * of 16: a thread reads one, the next thread has the other, and they are shifted into place in
+ * registers.
  *
  * Rows of the output are moved back to their sector, as in sectored.
  */
@@ -30,8 +30,7 @@ template <typename T, bool IS_FULL> struct shifted_tile {
         ALONG = Y / N,             /* pieces of a row of the output, */
         PIECES = (Y - SECTOR) / N, /* which are written */
         STEP = THREADS / ALONG,    /* rows that are written at once */
-        /* Tiles that are not FULL, in percent of those that are, from which these are faster.
-         */
+        /* FULL tiles are faster once the others need this many tiles, in percent. */
         MANY = sizeof(T) == 1 ? 125 : 150,
     };
     static_assert((int)ROWS <= (int)LANES, "each row's piece behind is some lane's");
@@ -52,7 +51,7 @@ template <typename S, bool JOINED> struct shifted_rows {
     int64_t x[JOINED ? S::X : 1], y[JOINED ? S::Y : 1];
 };
 
-/* What of a tile is there: x < nx and y0 <= y < ny. */
+/* The part of a tile that exists: x < nx and y0 <= y < ny. */
 struct extents {
     int nx, y0, ny;
 };
@@ -84,9 +83,9 @@ template <typename S> GOP_DEVICE uint4 next_piece(uint4 mine, uint4 behind, int 
                       next_word<S>(mine.z, behind.z, k), next_word<S>(mine.w, behind.w, k));
 }
 
-/* Rows that are not there are read as the nearest that is, and what lies on either side of a
- * row with it: so no load waits for a branch, but where the input itself begins or ends. The
- * piece behind the k-th row is the k-th lane's. */
+/* Rows that do not exist are read as the nearest one, and the pieces around a row are read with
+ * it: so no load waits for a branch, except at the ends of the input. The piece behind the k-th
+ * row is the k-th lane's. */
 template <typename T, typename S, bool JOINED>
 GOP_DEVICE void shifted_load(uint4 *tile, const T *in, const tiling_for<JOINED> &p,
                              const shifted_rows<S, JOINED> &rows, extents n, pieces whole)
@@ -151,7 +150,7 @@ template <typename S, typename T> GOP_DEVICE int first_piece(const T *row)
     return S::SECTOR - (int)((uintptr_t)(row + S::SECTOR) % 32 / sizeof(T));
 }
 
-/* The pieces that are there whole; all are if WHOLE. */
+/* Stores the pieces that are whole; WHOLE: all are. */
 template <typename T, typename S, bool JOINED, bool WHOLE>
 GOP_DEVICE void shifted_store(T *out, const uint4 *tile, const tiling_for<JOINED> &p,
                               const shifted_rows<S, JOINED> &rows, extents n)
@@ -169,7 +168,7 @@ GOP_DEVICE void shifted_store(T *out, const uint4 *tile, const tiling_for<JOINED
     }
 }
 
-/* A P of a piece that is stored in parts, and what is left of it. */
+/* Stores one P of a piece that goes in parts; updates what is left of it. */
 template <typename P> GOP_DEVICE void store_part(char *&to, uint4 &v, int &left)
 {
     enum { BYTES = sizeof(P) };
@@ -268,12 +267,12 @@ static gop_status plan_tile(const gop_permutation &g, gop_plan *plan)
 {
     tiling_plan &t = *GOP_OWN(tiling_plan, plan);
     GOP_TRY(transpose_tiling("shifted", g, S::X, S::Y - S::SECTOR, S::SECTOR - 1, &t));
-    /* Places by products come early enough for all loads of a thread to follow each other at
-     * once, which 2-byte items are slower for: theirs come from tables always. */
+    /* Computed places let all loads of a thread follow each other at once. For 2-byte items
+     * that is slower, so they always use the tables. */
     plan->launch = transpose_shifted<T, S, true>;
     if constexpr (sizeof(T) == 1)
         if (t.is_brief) plan->launch = transpose_shifted<T, S, false>;
-    /* with the sector by which tiles of rows reach into each other */
+    /* with the sector by which tiles overlap */
     plan->cost = transpose_filled(g, t, S::X, S::Y);
     return GOP_OK;
 }

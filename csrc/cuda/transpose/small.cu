@@ -1,10 +1,10 @@
 /*
  * small.cu - transpose of small arrays: a thread gathers 16 bytes of the output.
  *
- * A small array is done when its first loads have come back; rows that plan tiles have tables
- * to read and a barrier to pass before that. So this is naive again, but a thread gathers 16
- * bytes of the output: with several loads under way in each, the whole array is asked for at
- * once, and what every thread has to know fits into one or two lines of arguments.
+ * A small array takes the latency of its loads; kernels with tiles first read tables and pass a
+ * barrier. So this is naive again, but a thread gathers 16 bytes of the output: with several
+ * loads in flight in each, the whole array is loaded at once, and the arguments fit into one or
+ * two cache lines.
  */
 #include "cuda/transpose/index.h"
 
@@ -44,7 +44,7 @@ template <typename T> __global__ void __launch_bounds__(FEW_THREADS)
 {
     enum { N = few_items<T>::N };
     const uint32_t first = (blockIdx.x * FEW_THREADS + threadIdx.x) * N;
-    if (first + N > p.size) { /* the last of the output, and behind it */
+    if (first + N > p.size) { /* the end of the output */
         for (uint32_t i = first; i < p.size; i++) out[i] = in[few_place(p, i)];
         return;
     }

@@ -8,7 +8,7 @@
 #include "cuda/transpose/index.h"
 #include "cuda/common/window.h"
 
-/* The pieces that lie in the input whole; of its first and last, some bytes are not its. */
+/* The aligned pieces that lie entirely in the input, whose ends may be unaligned. */
 struct pieces {
     const uint4 *first, *end;
 };
@@ -24,7 +24,7 @@ GOP_DEVICE uint4 window(const split &s)
     return window(s.low, s.high, s.shift);
 }
 
-/* From `begin` to `end` of 16 bytes, one by one: at the ends of the array. */
+/* Loads bytes `begin` to `end` of 16 one by one: at the ends of the array. */
 GOP_DEVICE uint4 load_bytes(const uint8_t *from, int begin, int end)
 {
     uint64_t half[2] = {0, 0};
@@ -38,7 +38,7 @@ GOP_DEVICE uint4 load_bytes(const uint8_t *from, int begin, int end)
                       (uint32_t)(half[1] >> 32));
 }
 
-/* Of 16 bytes those from `begin` to `end`, where a piece may not lie in the input whole. */
+/* Loads bytes `begin` to `end` of 16, where a piece may reach beyond the input. */
 GOP_DEVICE split load_split(const uint8_t *from, int begin, int end, pieces whole)
 {
     split s = {make_uint4(0, 0, 0, 0), make_uint4(0, 0, 0, 0), (int)((uintptr_t)from % 16)};

@@ -2,9 +2,9 @@
  * squares.h - squares of 4 by 4 items of 1 and 2 bytes, from memory into a box of shared
  * memory.
  *
- * Stored one by one, small items cost more instructions than an SM has. So a thread
- * reads 4 items of each of 4 lines that are neighbours in the output, turns them in registers,
- * and stores 4 items at once.
+ * Stores of single small items are bound by instructions. So a thread reads 4 items of each of
+ * 4 lines that are neighbours in the output, transposes them in registers, and stores 4 items
+ * at once.
  */
 #ifndef GOP_CUDA_TRANSPOSE_SQUARES_H
 #define GOP_CUDA_TRANSPOSE_SQUARES_H
@@ -46,7 +46,7 @@ GOP_DEVICE void place_squares(const square_starts &squares, const P &p, char *ro
  * the input. */
 enum square_reads { WHOLE_WORDS, SHIFTED_WORDS, ITEMS };
 
-/* SIDE items of a line, so many bytes behind a word. */
+/* SIDE items of a line, `shift` bits behind the beginning of a word. */
 template <typename T, square_reads READS> struct square_row {
     enum { WORDS = (int)sizeof(T), READ = WORDS + (READS == SHIFTED_WORDS) };
     uint32_t word[READ];
@@ -111,7 +111,7 @@ GOP_DEVICE void store_in_box(char *box, int at, int turn, uint32_t value)
     *reinterpret_cast<P *>(box + (TURNS ? turned_place(at, turn) : at)) = (P)value;
 }
 
-/* A column of a square at any place. EVEN: it is a multiple of 4 bytes. */
+/* Stores a column of a square at any place. EVEN: the place is a multiple of 4 bytes. */
 template <bool EVEN, bool TURNS, int WORDS>
 GOP_DEVICE void store_column(char *box, int at, int turn, const uint32_t (&v)[WORDS])
 {
@@ -131,7 +131,7 @@ GOP_DEVICE void store_column(char *box, int at, int turn, const uint32_t (&v)[WO
     }
 }
 
-/* The first items of it, fewer than SIDE. */
+/* Stores the first items of a column, fewer than SIDE. */
 template <typename T> GOP_DEVICE void store_items_of(char *box, int at, int turn,
                                                      const uint32_t (&v)[sizeof(T)], int count)
 {
@@ -143,7 +143,7 @@ template <typename T> GOP_DEVICE void store_items_of(char *box, int at, int turn
                                   v[k / PER_WORD] >> 8 * (int)sizeof(T) * (k % PER_WORD));
 }
 
-/* N squares of a thread, `step` apart; all are asked for before any is used. */
+/* N squares of a thread, `step` apart; all loads are issued before any result is used. */
 template <typename T, square_reads READS, bool EVEN, bool TURNS, int N>
 GOP_DEVICE void load_some_squares(char *box, const uint32_t *in, int32_t bytes,
                                   const square_starts &squares, int first, int step,

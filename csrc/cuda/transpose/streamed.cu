@@ -1,8 +1,8 @@
 /*
  * streamed.cu - a yardstick of transpose: a copy of 16 bytes a thread and access.
  *
- * Four accesses are on the way at once, past the caches: fewer instructions for the same bytes,
- * and more bytes in flight to hide memory's latency.
+ * Four accesses are in flight at once, with streaming hints: fewer instructions for the same
+ * bytes, and more bytes in flight to hide memory's latency.
  */
 #include "cuda/transpose/dense.h"
 

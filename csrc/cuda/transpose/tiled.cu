@@ -2,9 +2,9 @@
  * tiled.cu - transpose through a tile in shared memory.
  *
  * The warps of a block read rows along x and write columns along y, so both sides coalesce. But
- * the items of a column lie `side` apart, at 32 in one bank of shared memory, and the 32
- * threads that read it take turns. A block is `side` threads wide and `rows` high: a thread
- * moves side / rows items.
+ * the items of a column lie `side` apart: with 32, in one bank of shared memory, and the 32
+ * threads that read it are served one after another. A block is `side` threads wide and `rows`
+ * high: a thread moves side / rows items.
  */
 #include "cuda/transpose/planes.h"
 

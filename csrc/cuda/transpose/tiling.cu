@@ -16,7 +16,7 @@ int transpose_item(const gop_task *task)
     return size_of[task->in[0].dtype];
 }
 
-/* Wider items move through fewer instructions, and an axis less is there to be moved. */
+/* Wider items need fewer instructions, and there is an axis less. */
 int transpose_widen(const gop_task *task, gop_permutation *g)
 {
     int item = transpose_item(task), last = g->rank - 1;
@@ -57,7 +57,7 @@ void transpose_order(const gop_permutation &g, int *order)
     }
 }
 
-/* Joins to a run, contiguous in `along`, the axis at which it goes on; false without one. */
+/* Joins the next contiguous axis in `along` to a run; false if there is none. */
 static bool extend(run *r, const gop_permutation &g, const int64_t *along,
                    const int64_t *across, bool *taken)
 {
@@ -186,7 +186,7 @@ gop_status transpose_planes(const gop_permutation &g, int side, planes *p)
 {
     const int y = g.rank - 1;
     int x = y;
-    for (int axis = y; axis >= 0; axis--) /* a broadcast axis is read in no order at all */
+    for (int axis = y; axis >= 0; axis--) /* the order along a broadcast axis does not matter */
         if (g.in[axis] != 0 &&
             (g.in[x] == 0 || gop_magnitude(g.in[axis]) < gop_magnitude(g.in[x])))
             x = axis;

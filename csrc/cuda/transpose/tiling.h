@@ -1,5 +1,5 @@
 /*
- * tiling.h - tiles over two runs of axes: what the kernels see that move 16 bytes at a time.
+ * tiling.h - tiles over two runs of axes, for kernels that move 16 bytes at a time.
  *
  * X is contiguous in the input, Y in the output; each may join several axes. A tile of X times
  * Y is transposed as if both were single axes; every other axis is part of the batch.
@@ -40,8 +40,8 @@ GOP_DEVICE int64_t run_offset(const run &r, int64_t i)
 }
 
 /* The two runs, the tiles over them, and the batch, its fastest axis first. With more than some
- * 200 bytes of arguments every other launch takes longer, so a kernel has a second, brief form.
- */
+ * 200 bytes of arguments about half of all launches are slower, so a kernel has a second form
+ * with compact arguments. */
 template <int AXES, int AROUND> struct tiling_over {
     fast_divisor plane; /* tiles of one batch, */
     fast_divisor up;    /* and of those along Y */
@@ -58,7 +58,7 @@ typedef tiling_over<1, BRIEF_AXES> brief_tiling;
 template <bool JOINED> using tiling_for =
     tiling_over<JOINED ? RUN_AXES : 1, JOINED ? BATCH_AXES : BRIEF_AXES>;
 
-/* Blocks go along Y: what they write at the same time follows on in memory. */
+/* Blocks go along Y, so that concurrent blocks write neighbours. */
 template <typename TILING>
 GOP_DEVICE tile_at place_tile(const TILING &p, int side_x, int side_y)
 {
@@ -66,7 +66,7 @@ GOP_DEVICE tile_at place_tile(const TILING &p, int side_x, int side_y)
     const uint32_t tile = blockIdx.x - batch * p.plane.d;
     const uint32_t x = quotient(tile, p.up);
     tile_at t = {(int64_t)x * side_x, (int64_t)(tile - x * p.up.d) * side_y, 0, 0};
-#pragma unroll 1 /* code that comes before the first load is waited for */
+#pragma unroll 1 /* short code: the first load waits for it */
     for (int axis = 0; axis < p.batch_rank; axis++) {
         const uint32_t outer = quotient(batch, p.batch[axis].extent);
         const int64_t i = batch - outer * p.batch[axis].extent.d;
@@ -77,8 +77,8 @@ GOP_DEVICE tile_at place_tile(const TILING &p, int side_x, int side_y)
     return t;
 }
 
-/* Where the rows of a tile lie on the side where they lie apart: a product if each run is one
- * axis, else JOINED tables, which the block fills together. */
+/* The offsets of a tile's rows, on the side where they are apart: products if each run is one
+ * axis, else (JOINED) tables, which the block fills together. */
 template <int SIDE, bool JOINED> struct tile_rows {
     int64_t x[JOINED ? SIDE : 1], y[JOINED ? SIDE : 1];
 };
@@ -109,9 +109,8 @@ template <int SIDE, bool JOINED> GOP_DEVICE int64_t row_x(const tile_rows<SIDE, 
     return JOINED ? rows.x[x] : (t.x + x) * p.x.stride[0];
 }
 
-/* The 256 bytes around it are fetched into the L2 cache, as whole pieces of memory:
- * for rows that start anywhere, where a block has a part of what its neighbour has the rest of.
- * A hint, for GPUs that have it: of compute capability 8.0 and later. */
+/* Loads 16 bytes with a hint to prefetch the 256 bytes around them into L2: blocks with
+ * unaligned rows share sectors with their neighbours. The hint needs compute capability 8.0. */
 GOP_DEVICE uint4 load_ahead(const uint4 *address)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -128,7 +127,7 @@ GOP_DEVICE uint4 load_ahead(const uint4 *address)
 
 /* ---- on the host ---- */
 
-/* A kernel's tiling, and the same in few bytes where it is simple enough. */
+/* A kernel's tiling, and its compact form if it is simple enough. */
 struct tiling_plan {
     tiling all;
     brief_tiling brief;
@@ -141,13 +140,14 @@ template <bool JOINED> static inline const tiling_for<JOINED> &tiling_of(const t
 }
 
 /* Finds the runs and lays tiles over them, along Y for `more` items than it has. GOP_REFUSED,
- * with a sentence that names the kernel, where X or Y fills less than half a tile. */
+ * with a sentence that names the kernel, if X or Y fills less than half a tile. */
 gop_status transpose_tiling(const char *kernel, const gop_permutation &g, int side_x,
                             int side_y, int more, tiling_plan *t);
-/* What rows start at multiples of, on either side: their offsets, or-ed together, in items. */
+/* The offsets of rows on either side, or-ed together, in items: its lowest bit is their
+ * alignment. */
 int64_t transpose_offsets_in(const tiling &p);
 int64_t transpose_offsets_out(const tiling &p);
-/* How much of its tiles is there, for choose.cu. */
+/* The share of its tiles that is filled, for choose.cu. */
 static inline float transpose_filled(const gop_permutation &g, const tiling_plan &t, int side_x,
                                      int side_y)
 {

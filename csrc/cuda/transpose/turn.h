@@ -6,7 +6,7 @@
 
 #include "cuda/device.h"
 
-/* N by N items of a word together, turned: words along x become words along y. */
+/* Transposes N by N items, which together make N words: words along x become words along y. */
 GOP_DEVICE void turn_words(uint32_t (&r)[2])
 {
     const uint32_t low = __byte_perm(r[0], r[1], 0x5410);
@@ -31,7 +31,7 @@ template <typename T, int ROWS = 16 / (int)sizeof(T)> struct square {
     uint32_t word[ROWS][4];
 };
 
-/* The same turned: N columns of ROWS items, which lie in memory as one word. */
+/* The same transposed: N columns of ROWS items, each one word in memory. */
 template <typename T, int ROWS> struct alignas(ROWS * sizeof(T)) column {
     uint32_t word[ROWS * (int)sizeof(T) / 4];
 };
@@ -44,7 +44,7 @@ template <typename T, int ROWS> GOP_DEVICE columns<T, ROWS> turned(const square<
     enum { N = square<T, ROWS>::N, PER_WORD = sizeof(T) < 4 ? 4 / (int)sizeof(T) : 1 };
     columns<T, ROWS> t;
     if constexpr (PER_WORD > 1) {
-        /* Squares of PER_WORD words a side change places, and each is turned. */
+        /* Squares of PER_WORD words a side change places, and each is transposed. */
 #pragma unroll
         for (int i = 0; i < 4; i++)
 #pragma unroll

@@ -1,10 +1,9 @@
 /*
- * vectorized.cu - transpose whose every access, of memory and of shared memory, is of 16 bytes.
+ * vectorized.cu - transpose with accesses of 16 bytes only, to global and to shared memory.
  *
- * 16 bytes are N items along x. A thread reads them from N rows, turns the N by N square in
- * registers, where it costs a few permutations of bytes or nothing but names, and so has N
- * times 16 bytes along y. All that is left for shared memory is to bring squares that lie side
- * by side along x together with those that lie side by side along y.
+ * 16 bytes are N items along x. A thread reads them from N rows and transposes the N by N
+ * square in registers, by a few byte permutations or by mere renaming, and so has N times 16
+ * bytes along y. Shared memory only reorders whole squares.
  */
 #include "cuda/transpose/tiling.h"
 #include "cuda/transpose/turn.h"
@@ -27,7 +26,7 @@ template <typename T, int X, int Y, int BLOCK, bool IS_JOINED> struct vector_til
         UNITS = ACROSS * ALONG / THREADS, /* squares of a thread */
         STEP = THREADS / ALONG,           /* rows that are written at once */
         ROWS = X > Y ? X : Y,
-        /* Of an SM, at least: squares of small items leave few registers for more. */
+        /* The fewest resident blocks per SM: small items need many registers. */
         WANTED = sizeof(T) == 1   ? 3
                  : sizeof(T) == 2 ? 5
                                   : 1,
@@ -37,8 +36,8 @@ template <typename T, int X, int Y, int BLOCK, bool IS_JOINED> struct vector_til
     static_assert(ALONG % 8 == 0, "a row of 128 bytes or more fills all banks");
 };
 
-/* All that the thread will move is asked for before any of it is used. AHEAD: with what follows
- * or goes before up to 256 bytes, which another block asks for soon. */
+/* All loads of the thread are issued before any result is used. AHEAD: each prefetches the 256
+ * bytes around it, which another block loads soon. */
 template <typename V, bool AHEAD, typename T, typename TILING, typename ROWS>
 GOP_DEVICE void load_squares(square<T> *s, const T *in, const TILING &p, const tile_at &t,
                              const ROWS &rows, int nx, int ny)
@@ -128,8 +127,8 @@ static gop_status transpose_vectorized(gop_ctx *ctx, const gop_task *task, int64
                             tiling_of<JOINED>(v.tiles), v.ahead);
 }
 
-/* The tiles that there are: bytes of an item, items on a side, and the launch for runs that are
- * single axes and for joined ones. */
+/* The tiles: bytes of an item, items on a side, and the launches for runs that are single axes
+ * and for joined ones. */
 #define TILE(T, side, threads)                                                                 \
     {                                                                                          \
         sizeof(T), side, transpose_vectorized<T, side, threads, false>,                        \
@@ -162,8 +161,7 @@ static gop_status plan_tiles(const gop_permutation &g, int item, int side, gop_p
         side, item);
 }
 
-/* Without a side that was asked for, the runs may be too short for the whole tile and fill half
- * of it. */
+/* Unless a side was given, runs may be shorter than the tile, but must fill half of it. */
 static gop_status transpose_vectorized_plan(const gop_ctx *, const gop_task *task,
                                             gop_plan *plan)
 {

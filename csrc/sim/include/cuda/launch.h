@@ -90,7 +90,7 @@ struct dim3 {
     {                                                                                          \
         return name(x, y, z);                                                                  \
     }
-/* Of 32 bytes: more than one access. */
+/* A vector of 32 bytes: more than one access. */
 #define GOP_SIM_VECTOR32(name, item)                                                           \
     struct __align__(16) name                                                                  \
     {                                                                                          \
@@ -144,7 +144,7 @@ GOP_SIM_VECTOR32(double4, double)
 
 /* ---- where a thread is ---- */
 
-/* Asked for axis by axis: what nobody uses is not asked for, and what is, once. */
+/* Asked for axis by axis: an axis that is not used is not asked for, one that is, once. */
 #define GOP_SIM_PLACE(name)                                                                    \
     GOP_DEVICE uint3 name()                                                                    \
     {                                                                                          \
