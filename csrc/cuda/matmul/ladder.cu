@@ -25,6 +25,8 @@
     ROW(matmul, blocktiled) \
     ROW(matmul, asynchronous) \
     ROW(matmul, splitk) \
+    ROW(matmul, tall) \
+    ROW(matmul, outer) \
     ROW(matmul, tensor) \
     ROW(matmul, imma) \
     ROW(matmul, dmma) \
