@@ -27,6 +27,7 @@
     ROW(matmul, splitk) \
     ROW(matmul, tall) \
     ROW(matmul, outer) \
+    ROW(matmul, outer_mma) \
     ROW(matmul, tensor) \
     ROW(matmul, imma) \
     ROW(matmul, dmma) \

@@ -11,7 +11,8 @@
 #include "cuda/matmul/tall.h"
 #include "cuda/matmul/thin.h"
 
-enum { TALL_THREADS = 256, TALL_STAGES = 4, TALL_STAGE_BYTES = 8192 };
+enum { TALL_SHARED = 96 << 10 }; /* of a block at most */
+enum { TALL_THREADS = 256, TALL_STAGES = 4, TALL_STAGE_BYTES = 16384 };
 
 /* A team has M x N outputs, a thread of it R x C; a stage has DEPTH terms of their lines. */
 template <typename T, int TILE_M, int TILE_N, int TILE_R, int TILE_C> struct tall_shape {
@@ -30,6 +31,7 @@ template <typename T, int TILE_M, int TILE_N, int TILE_R, int TILE_C> struct tal
     enum { FOLDED = TEAMS / 2 * M * N * (int)sizeof(sum_t<T>) };
     enum { SHARED = +FOLDED > +STAGED ? +FOLDED : +STAGED };
     static_assert(TALL_THREADS % LANES == 0 && DEPTH % TEAMS == 0, "teams share a stage");
+    static_assert(+SHARED <= +TALL_SHARED, "what a block may have");
 };
 
 struct tall_plan {
@@ -100,7 +102,9 @@ __global__ void __launch_bounds__(TALL_THREADS, 2)
     H *const stages = reinterpret_cast<H *>(memory);
     const matmul_geometry &g = p.g;
     const int t = threadIdx.x, team = t / shape::LANES, lane = t % shape::LANES;
-    const int x = lane % shape::ACROSS, y = lane / shape::ACROSS;
+    /* Neighbours share a row or a column: a warp's 16 bytes a lane come in two wavefronts. */
+    const int x = lane % 2 + lane / 4 % (shape::ACROSS / 2) * 2;
+    const int y = lane / 2 % 2 + lane / (2 * shape::ACROSS) * 2;
     const matmul_tile<T> tile = matmul_tile_of<M, N, 0>(p);
 
     const T *a = tile.a, *b = tile.b;
@@ -167,13 +171,11 @@ static gop_status matmul_tall(gop_ctx *ctx, const gop_task *task, int64_t)
 /* Wide sums leave a thread room for fewer of them. */
 template <typename T> static gop_launch tall_launch(int way)
 {
-    enum { SUM = sizeof(sum_t<T>) };
+    enum { WIDE = sizeof(T) > 4 };
     static const gop_launch of[TALL_TILES] = {
-        matmul_tall<T, 16, 16, 4, SUM == 16 ? 2 : 4>,
-        matmul_tall<T, 64, 16, SUM == 4 ? 8 : 4, SUM == 16 ? 2 : 4>,
-        matmul_tall<T, 32, 32, SUM == 4 ? 8 : 4, SUM == 16 ? 2 : 4>,
-        matmul_tall<T, 48, 48, 6, SUM == 16 ? 3 : 6>,
-        matmul_tall<T, 64, 64, SUM == 16 ? 4 : 8, SUM == 4 ? 8 : 4>};
+        matmul_tall<T, 16, 16, 4, 4>, matmul_tall<T, 64, 16, WIDE ? 4 : 8, 4>,
+        matmul_tall<T, 32, 32, WIDE ? 4 : 8, 4>, matmul_tall<T, 48, 48, 6, 6>,
+        matmul_tall<T, 64, 64, 8, WIDE ? 4 : 8>};
     return of[way];
 }
 
@@ -187,33 +189,29 @@ static gop_status matmul_tall_plan(const gop_ctx *ctx, const gop_task *task, gop
     if (p->cut.swapped) of = tiling_swapped(of);
     thin_cut &cut = p->cut;
     matmul_tiling &tiling = cut;
-    tiling = tall_tiling(of);
+    tiling = tall_tiling(of, task->in[0].dtype == GOP_COMPLEX64);
     if (g.k == 0 || cut.blocks / cut.split > (int64_t)TALL_FULL * of.processors)
         return gop_fail(GOP_REFUSED,
                         "matmul: kernel 'tall' takes sums of few outputs, got %lld of (%lld, "
                         "%lld) outputs of %lld terms",
                         (long long)g.batches, (long long)g.m, (long long)g.n, (long long)g.k);
+    if (ctx->info.shared_per_block < TALL_SHARED)
+        return gop_fail(GOP_REFUSED,
+                        "matmul: kernel 'tall' needs %d bytes of shared memory, this device has "
+                        "%lld for a block",
+                        TALL_SHARED, (long long)ctx->info.shared_per_block);
     p->a_along = of.a_along, p->b_along = of.b_along;
     p->a_wide = of.a_wide && !of.a_along, p->b_wide = of.b_wide && !of.b_along;
     thin_scratch(task, g, &cut, plan);
     switch (task->in[0].dtype) {
-    case GOP_FLOAT16:
-        plan->launch = tall_launch<float16>(cut.way);
-        break;
-    case GOP_BFLOAT16:
-        plan->launch = tall_launch<bfloat16>(cut.way);
-        break;
     case GOP_FLOAT32:
         plan->launch = tall_launch<float>(cut.way);
         break;
     case GOP_FLOAT64:
         plan->launch = tall_launch<double>(cut.way);
         break;
-    case GOP_COMPLEX64:
-        plan->launch = tall_launch<complex64>(cut.way);
-        break;
     default:
-        plan->launch = tall_launch<complex128>(cut.way);
+        plan->launch = tall_launch<complex64>(cut.way);
         break;
     }
     return GOP_OK;
@@ -225,5 +223,5 @@ extern const gop_row matmul_tall_row = {
             "terms, blocks a sum, and pieces are added in a fixed order",
     .role = GOP_CANDIDATE,
     .plan = matmul_tall_plan,
-    .dtypes = THIN_DTYPES,
+    .dtypes = 1 << GOP_FLOAT32 | 1 << GOP_FLOAT64 | 1 << GOP_COMPLEX64,
 };

@@ -4,6 +4,8 @@
 #ifndef GOP_CUDA_MATMUL_TALL_H
 #define GOP_CUDA_MATMUL_TALL_H
 
+#include <math.h>
+
 #include "cuda/matmul/tiling.h"
 
 enum { TALL_TILES = 5, TALL_FULL = 4 }; /* tiles an SM, from which on others are faster */
@@ -15,36 +17,44 @@ static inline tiling_of tiling_swapped(const tiling_of &p)
             p.processors, p.b_along, p.b_wide, p.a_along, p.a_wide};
 }
 
-/* The tile whose terms cost the least, be it to bring them or to add them: bytes of its lines,
- * and multiply-adds, both in clocks of an SM. Of its sums as many chunks as fill the device;
- * the same for the same device and shape, so the bits are, too. */
-static inline matmul_tiling tall_tiling(const tiling_of &p)
+/* The tile and the cut of its sums that are expected to be the fastest, in clocks of an SM: a
+ * term's, be it to bring its factors or to add its products, and the pieces', which are written and
+ * read. Small tiles read operands more often, large ones leave SMs idle where sums are not so
+ * long. The same for the same device and shape, so the bits are, too. */
+static inline matmul_tiling tall_tiling(const tiling_of &p, bool pairs)
 {
     static const int tiles[TALL_TILES][2] = {{16, 16}, {64, 16}, {32, 32}, {48, 48}, {64, 64}};
-    enum { BYTES = 16, HELD = 2, SHORTEST = 64, CHUNKS = 1024 };
-    const int adds = p.item <= 4 ? 128 : p.item == 8 ? 48 : 16; /* a clock */
+    enum { HELD = 2, SHORTEST = 32, CHUNKS = 1024 };
+    const float adds = p.item == 4 ? 80 : pairs ? 20 : 40, bytes = 14; /* of a clock */
+    const float rate = 20; /* of pieces, of an SM */
+    const float processors = (float)(p.processors > 0 ? p.processors : 1);
     matmul_tiling best = {};
-    int64_t least = 0, count = 0;
+    float least = INFINITY;
     for (int way = 0; way < TALL_TILES; way++) {
         const int m = tiles[way][0], n = tiles[way][1];
-        const int64_t all = blocks_for(p.m, m) * blocks_for(p.n, n) * p.batches;
-        const int64_t bytes = ((p.m < m ? p.m : m) + (p.n < n ? p.n : n)) * p.item;
-        const int64_t time = all * (bytes * 128 / BYTES > m * n * 128 / adds
-                                        ? bytes * 128 / BYTES
-                                        : m * n * 128 / adds);
-        if (way > 0 && time >= least) continue;
-        least = time, count = all;
-        best.way = way, best.lines = m, best.columns = n;
+        const int64_t count = blocks_for(p.m, m) * blocks_for(p.n, n) * p.batches;
+        const float lines = (float)((p.m < m ? p.m : m) + (p.n < n ? p.n : n));
+        const float term = fmaxf(lines * (float)p.item / bytes, (float)(m * n) / adds);
+        for (int held = 1; held <= HELD; held++) {
+            int64_t split = held * (int64_t)processors / (count > 0 ? count : 1);
+            if (split > p.k / SHORTEST) split = p.k / SHORTEST;
+            if (split > CHUNKS) split = CHUNKS;
+            const int64_t chunk = blocks_for(blocks_for(p.k, split > 1 ? split : 1), 32) * 32;
+            split = blocks_for(p.k, chunk);
+            const float blocks = (float)(count * split);
+            const float pieces = split > 1 ? (float)(split * p.m * p.n * p.batches * p.item) : 0;
+            const float time = ceilf(blocks / processors) * (float)chunk * term *
+                                   (blocks > processors ? 1.0f : 1.3f) +
+                               pieces / (rate * processors);
+            if (time >= least) continue;
+            least = time;
+            best.way = way, best.lines = m, best.columns = n;
+            best.chunk = chunk, best.split = split, best.blocks = count * split;
+        }
     }
-    const int64_t wanted = (int64_t)HELD * p.processors / (count > 0 ? count : 1);
-    int64_t most = p.k / SHORTEST < CHUNKS ? p.k / SHORTEST : CHUNKS;
-    if (most > wanted) most = wanted;
     best.tiles = 1;
     best.step = 32;
     best.wide = p.a_wide && p.b_wide;
-    best.chunk = blocks_for(blocks_for(p.k, most > 1 ? most : 1), 32) * 32;
-    best.split = blocks_for(p.k, best.chunk);
-    best.blocks = count * best.split;
     return best;
 }
 
