@@ -51,13 +51,13 @@ GOP_DEVICE void outer_multiply(S (&sum)[ROWS][COLUMNS], const S *a, const S *b, 
 {
     enum { V = shape::V };
 #pragma unroll(shape::SUM == 4 ? 2 : 1)
-    for (int l = 0; l < terms; l++, a += shape::A_LINE, b += shape::B_LINE) {
+    for (int l = 0; l < terms; l++) {
         vec128<S> row[ROWS / V];
         S column[COLUMNS];
 #pragma unroll
-        for (int r = 0; r < ROWS / V; r++) row[r] = load128(a + r * V);
+        for (int r = 0; r < ROWS / V; r++) row[r] = load128(a + l * shape::A_LINE + r * V);
 #pragma unroll
-        for (int c = 0; c < COLUMNS; c++) column[c] = b[c * 32];
+        for (int c = 0; c < COLUMNS; c++) column[c] = b[l * shape::B_LINE + c * 32];
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
 #pragma unroll

@@ -13,7 +13,7 @@
 #include "cuda/matmul/outer.h"
 #include "cuda/matmul/thin.h"
 
-enum { OUTER_MMA_TERMS = 64, OUTER_MMA_M = 128, OUTER_MMA_N = 64 };
+enum { OUTER_MMA_TERMS = 64, OUTER_MMA_M = 64, OUTER_MMA_N = 128 };
 
 struct outer_mma_plan {
     matmul_cut steps; /* first: matmul_plan_steps fills it */
@@ -24,7 +24,7 @@ struct outer_mma_plan {
 
 #if GOP_SM80
 
-enum { OUTER_MMA_THREADS = 256, OUTER_MMA_PAD = 8 };
+enum { OUTER_MMA_THREADS = OUTER_MMA_M / 16 * 32, OUTER_MMA_PAD = 8 };
 
 /* LINES lines of an operand, or, of the other order, its terms, in shared memory; these are padded so
  * that ldmatrix meets all banks. */
@@ -42,24 +42,39 @@ template <typename T, int LINES> struct outer_mma_tile {
         return items + (along ? LINES : 1 << log2_terms) * pitch;
     }
 
-    /* Brings them, MANY neighbours at a time; 0 stands for what does not exist. */
-    template <int MANY> GOP_DEVICE void fetch(const T *from, int64_t line, int64_t term, int lines,
-                                              int terms) const
+    /* A thread's share of 16 terms of them, MANY neighbours at a time; 0 stands for what does not
+     * exist. All that a thread brings is on its way before it waits for the first. */
+    template <int MANY> struct share {
+        enum { EACH = LINES * 16 / MANY / OUTER_MMA_THREADS };
+        thin_group<T, MANY> at[EACH];
+    };
+    template <int MANY> GOP_DEVICE int across(void) const /* threads of a line, or term */
     {
-        typedef thin_group<T, MANY> group;
-        enum { LOG2 = __builtin_ctz(LINES / MANY), LESS = __builtin_ctz(MANY) };
-        const int log2 = along ? log2_terms - LESS : +LOG2;
-        const int all = LINES / MANY << log2_terms;
-        const int64_t near = along ? term : line, far = along ? line : term;
-        const int near_exist = along ? terms : lines, far_exist = along ? lines : terms;
-#pragma unroll 4
-        for (int at = threadIdx.x; at < all; at += OUTER_MMA_THREADS) {
-            const int y = at >> log2, x = (at - (y << log2)) * MANY;
-            group some = {};
-            if (x < near_exist && y < far_exist)
-                some = *reinterpret_cast<const group *>(from + x * near + y * far);
-            *reinterpret_cast<group *>(items + y * pitch + x) = some;
+        return along ? 16 / MANY : LINES / MANY;
+    }
+    template <int MANY> GOP_DEVICE void fetch(share<MANY> &to, const T *from, int64_t line,
+                                              int64_t term, int lines, int terms) const
+    {
+        const int t = threadIdx.x, x = t % across<MANY>() * MANY, y = t / across<MANY>();
+        const int step = OUTER_MMA_THREADS / across<MANY>();
+        const int64_t far = along ? line : term;
+        const int exist = x < (along ? terms : lines) ? (along ? lines : terms) : 0;
+        from += x * (along ? term : line) + y * far;
+#pragma unroll
+        for (int e = 0; e < share<MANY>::EACH; e++, from += step * far) {
+            to.at[e] = {};
+            if (y + e * step < exist)
+                to.at[e] = *reinterpret_cast<const thin_group<T, MANY> *>(from);
         }
+    }
+    template <int MANY> GOP_DEVICE void put(const share<MANY> &of, int first_term) const
+    {
+        const int t = threadIdx.x, step = OUTER_MMA_THREADS / across<MANY>();
+        T *const to = items + first_term * (along ? 1 : pitch) + t / across<MANY>() * pitch +
+                      t % across<MANY>() * MANY;
+#pragma unroll
+        for (int e = 0; e < share<MANY>::EACH; e++)
+            *reinterpret_cast<thin_group<T, MANY> *>(to + e * step * pitch) = of.at[e];
     }
 
     /* Fragments of 16 lines and 16 terms, as mma.sync takes a's, or b's two. */
@@ -134,11 +149,11 @@ GOP_DEVICE void outer_mma_store(T *out, const T *results, int64_t row, int rows,
     }
 }
 
-template <typename T, int N, bool WIDE_A, bool WIDE_B>
-__global__ void __launch_bounds__(OUTER_MMA_THREADS, N > 64 ? 2 : 3)
+template <typename T, bool WIDE_A, bool WIDE_B>
+__global__ void __launch_bounds__(OUTER_MMA_THREADS, 4)
     matmul_outer_mma_kernel(const matmul_product<T> p, const outer_mma_plan way)
 {
-    enum { M = OUTER_MMA_M, ACROSS = N / 8, LINE = N + OUTER_MMA_PAD };
+    enum { M = OUTER_MMA_M, N = OUTER_MMA_N, ACROSS = N / 8, LINE = N + OUTER_MMA_PAD };
     extern __shared__ __align__(16) unsigned char shared[];
     T *const items = reinterpret_cast<T *>(shared);
     const matmul_geometry &g = p.g;
@@ -148,8 +163,15 @@ __global__ void __launch_bounds__(OUTER_MMA_THREADS, N > 64 ? 2 : 3)
     /* Both operands, all terms. */
     const outer_mma_tile<T, M> a(items, way.a_along, way.log2_terms);
     const outer_mma_tile<T, N> b(a.end(), way.b_along, way.log2_terms);
-    a.template fetch<WIDE_A ? 8 : 1>(tile.a, g.a_row, g.a_col, tile.rows, terms);
-    b.template fetch<WIDE_B ? 8 : 1>(tile.b, g.b_col, g.b_row, tile.columns, terms);
+#pragma unroll 1
+    for (int l = 0; l < terms; l += 16) {
+        typename outer_mma_tile<T, M>::template share<WIDE_A ? 8 : 1> of_a;
+        typename outer_mma_tile<T, N>::template share<WIDE_B ? 8 : 1> of_b;
+        a.fetch(of_a, tile.a + l * g.a_col, g.a_row, g.a_col, tile.rows, terms - l);
+        b.fetch(of_b, tile.b + l * g.b_row, g.b_col, g.b_row, tile.columns, terms - l);
+        a.put(of_a, l);
+        b.put(of_b, l);
+    }
     __syncthreads();
 
     /* A warp multiplies 16 rows. */
@@ -187,10 +209,10 @@ static gop_status matmul_outer_mma(gop_ctx *ctx, const gop_task *task, int64_t s
     const matmul_product<T> p = matmul_product_of<T>(task, matmul_part_of(task, step));
     const unsigned blocks = matmul_tile_count<OUTER_MMA_M, OUTER_MMA_N>(p);
     static void (*const kernels[2][2])(const matmul_product<T>, const outer_mma_plan) = {
-        {matmul_outer_mma_kernel<T, OUTER_MMA_N, false, false>,
-         matmul_outer_mma_kernel<T, OUTER_MMA_N, false, true>},
-        {matmul_outer_mma_kernel<T, OUTER_MMA_N, true, false>,
-         matmul_outer_mma_kernel<T, OUTER_MMA_N, true, true>}};
+        {matmul_outer_mma_kernel<T, false, false>,
+         matmul_outer_mma_kernel<T, false, true>},
+        {matmul_outer_mma_kernel<T, true, false>,
+         matmul_outer_mma_kernel<T, true, true>}};
     return GOP_LAUNCH(ctx, kernels[plan.wide_a][plan.wide_b], blocks, OUTER_MMA_THREADS,
                       (size_t)plan.shared, p, plan);
 }

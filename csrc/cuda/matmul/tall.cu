@@ -16,19 +16,18 @@ enum { TALL_THREADS = 256, TALL_STAGES = 4, TALL_STAGE_BYTES = 16384 };
 
 /* A team has M x N outputs, a thread of it R x C; a stage has DEPTH terms of their lines. */
 template <typename T, int TILE_M, int TILE_N, int TILE_R, int TILE_C> struct tall_shape {
-    typedef staged_t<T> H;
     enum { M = TILE_M, N = TILE_N, R = TILE_R, C = TILE_C };
     enum { ACROSS = N / C, DOWN = M / R, LANES = ACROSS * DOWN, TEAMS = TALL_THREADS / LANES };
-    enum { V = vec128<H>::N, MOST = V < 4 ? +V : 4 }; /* neighbours that a thread reads at once */
+    enum { V = vec128<T>::N, MOST = V < 4 ? +V : 4 }; /* neighbours that a thread reads at once */
     enum { RV = R % MOST ? MOST / 2 : +MOST, CV = C % MOST ? MOST / 2 : +MOST };
     enum { WIDTH = M + N < 64 ? 32 : M + N < 96 ? 64 : 128 };
-    enum { DEPTH = TALL_STAGE_BYTES / (WIDTH * (int)sizeof(H)) };
+    enum { DEPTH = TALL_STAGE_BYTES / (WIDTH * (int)sizeof(T)) };
     /* Terms stand in lines, which are padded: fewer bank conflicts where these are turned. */
     enum { A_LINE = M + V, B_LINE = N + V, A_SIZE = DEPTH * A_LINE };
     enum { STAGE = A_SIZE + DEPTH * B_LINE };
     enum { COPIES = ((M + N) * DEPTH / TALL_THREADS + 2) * TALL_STAGES }; /* of a thread */
-    enum { STAGED = TALL_STAGES * STAGE * (int)sizeof(H) };
-    enum { FOLDED = TEAMS / 2 * M * N * (int)sizeof(sum_t<T>) };
+    enum { STAGED = TALL_STAGES * STAGE * (int)sizeof(T) };
+    enum { FOLDED = TEAMS / 2 * M * N * (int)sizeof(T) };
     enum { SHARED = +FOLDED > +STAGED ? +FOLDED : +STAGED };
     static_assert(TALL_THREADS % LANES == 0 && DEPTH % TEAMS == 0, "teams share a stage");
     static_assert(+SHARED <= +TALL_SHARED, "what a block may have");
@@ -39,28 +38,63 @@ struct tall_plan {
     int a_wide, a_along, b_wide, b_along;
 };
 
+/* How a thread brings an operand's lines, DEPTH terms at a time: neighbouring threads follow the
+ * direction in which items are neighbours, and copy 16 bytes of lines that exist where they can. */
+template <typename T, int DEPTH, int LINE> struct tall_feed {
+    enum { V = vec128<T>::N };
+    const T *from;
+    int64_t step;
+    int to, to_step, term, term_step, count;
+    bool wide;
+
+    GOP_DEVICE tall_feed(const T *first, int64_t line, int64_t terms, int lines, bool wide,
+                         bool along)
+        : wide(wide)
+    {
+        const int many = wide ? +V : 1, across = along ? DEPTH : (lines + many - 1) / many;
+        const int far = TALL_THREADS / across; /* lines, or terms, that all threads bring at once */
+        const int x = (int)threadIdx.x % across * many, y = (int)threadIdx.x / across;
+        from = first + (along ? y * line + x * terms : x * line + y * terms);
+        step = far * (along ? line : terms);
+        to = along ? x * LINE + y : y * LINE + x;
+        to_step = along ? far : far * LINE;
+        term = along ? x : y, term_step = along ? 0 : far;
+        count = y < far ? ((along ? lines : DEPTH) - y + far - 1) / far : 0;
+    }
+    template <int MOST>
+    GOP_DEVICE void fetch(small_copies<T, MOST> &copies, T *stage, int64_t terms, int left)
+    {
+        const T *at = from;
+        T *place = stage + to;
+        int after = left - term;
+#pragma unroll 2
+        for (int e = 0; e < count; e++) {
+            if (wide) copies.copy(place, at, after > 0, vec128<T>());
+            else copies.copy(place, at, after > 0, T());
+            at += step, place += to_step, after -= term_step;
+        }
+        from += DEPTH * terms;
+    }
+};
+
 /* N neighbours in shared memory, V at a time, of which others have those between. */
-template <int V, int STEP, typename S, typename H, int N>
-GOP_DEVICE void tall_read(S (&to)[N], const H *from)
+template <int V, int STEP, typename T, int N>
+GOP_DEVICE void tall_read(T (&to)[N], const T *from)
 {
 #pragma unroll
-    for (int n = 0; n < N; n += V) {
-        H item[V];
-        __builtin_memcpy(item, __builtin_assume_aligned(from + n * STEP, V * sizeof(H)),
-                         V * sizeof(H));
-#pragma unroll
-        for (int v = 0; v < V; v++) to[n + v] = widen(item[v]);
-    }
+    for (int n = 0; n < N; n += V)
+        __builtin_memcpy(to + n, __builtin_assume_aligned(from + n * STEP, V * sizeof(T)),
+                         V * sizeof(T));
 }
 
 /* sum += the team's terms of a stage, the first of which are at a and b. What does not exist
  * is 0. */
-template <typename shape, typename S, typename H, int R, int C>
-GOP_DEVICE void tall_multiply(S (&sum)[R][C], const H *a, const H *b)
+template <typename shape, typename T, int R, int C>
+GOP_DEVICE void tall_multiply(T (&sum)[R][C], const T *a, const T *b)
 {
-#pragma unroll(R *C *(int)sizeof(S) > 128 ? 1 : 4)
+#pragma unroll(R *C *(int)sizeof(T) > 128 ? 1 : 4)
     for (int l = 0; l < shape::DEPTH; l += shape::TEAMS) {
-        S row[R], column[C];
+        T row[R], column[C];
         tall_read<shape::RV, shape::DOWN>(row, a + l * shape::A_LINE);
         tall_read<shape::CV, shape::ACROSS>(column, b + l * shape::B_LINE);
 #pragma unroll
@@ -71,12 +105,12 @@ GOP_DEVICE void tall_multiply(S (&sum)[R][C], const H *a, const H *b)
 }
 
 /* The first team's sums += those of the others, by halves. */
-template <typename shape, typename S, int R, int C>
-GOP_DEVICE void tall_fold(S (&sum)[R][C], S *meet, int team, int lane)
+template <typename shape, typename T, int R, int C>
+GOP_DEVICE void tall_fold(T (&sum)[R][C], T *meet, int team, int lane)
 {
 #pragma unroll
     for (int d = shape::TEAMS / 2; d > 0; d /= 2) {
-        S *const place = meet + team % d * shape::LANES + lane;
+        T *const place = meet + team % d * shape::LANES + lane;
         __syncthreads();
         if (team >= d && team < 2 * d)
 #pragma unroll
@@ -94,12 +128,10 @@ __global__ void __launch_bounds__(TALL_THREADS, 2)
     matmul_tall_kernel(const matmul_product<T> p, const tall_plan way)
 {
     typedef tall_shape<T, M, N, R, C> shape;
-    typedef typename shape::H H;
-    typedef sum_t<T> S;
     enum { DEPTH = shape::DEPTH, STAGES = TALL_STAGES, RV = shape::RV, CV = shape::CV };
     enum { A_LINE = shape::A_LINE, B_LINE = shape::B_LINE };
     extern __shared__ uint4 memory[];
-    H *const stages = reinterpret_cast<H *>(memory);
+    T *const stages = reinterpret_cast<T *>(memory);
     const matmul_geometry &g = p.g;
     const int t = threadIdx.x, team = t / shape::LANES, lane = t % shape::LANES;
     /* Neighbours share a row or a column: a warp's 16 bytes a lane come in two wavefronts. */
@@ -107,34 +139,33 @@ __global__ void __launch_bounds__(TALL_THREADS, 2)
     const int y = lane / 2 % 2 + lane / (2 * shape::ACROSS) * 2;
     const matmul_tile<T> tile = matmul_tile_of<M, N, 0>(p);
 
-    const T *a = tile.a, *b = tile.b;
-    int64_t left = tile.terms;
-    small_copies<T, shape::COPIES> copies;
-    const auto fetch = [&](int stage) {
-        if (left > 0) {
-            H *const a_to = stages + stage * shape::STAGE, *const b_to = a_to + shape::A_SIZE;
-            const int terms = left < DEPTH ? (int)left : DEPTH;
-            small_fetch_tile<TALL_THREADS, M, DEPTH, 1, A_LINE>(
-                copies, a_to, a, g.a_row, g.a_col, tile.rows, terms, way.a_wide, way.a_along, t);
-            small_fetch_tile<TALL_THREADS, N, DEPTH, 1, B_LINE>(copies, b_to, b, g.b_col,
-                                                                g.b_row, tile.columns, terms,
-                                                                way.b_wide, way.b_along, t);
-            a += DEPTH * g.a_col, b += DEPTH * g.b_row, left -= DEPTH;
-        }
-        copies.commit();
-    };
+    /* Lines that do not exist are not copied: zeros stand there. */
+    for (int at = t; at < shape::STAGED / 16; at += TALL_THREADS) memory[at] = uint4();
+    __syncthreads();
 
     /* Main loop: all stages but one are on their way, the one that all have read is fetched. */
-    S sum[R][C] = {};
-    const int steps = (int)((tile.terms + DEPTH - 1) / DEPTH);
+    tall_feed<T, DEPTH, A_LINE> a(tile.a, g.a_row, g.a_col, tile.rows, way.a_wide, way.a_along);
+    tall_feed<T, DEPTH, B_LINE> b(tile.b, g.b_col, g.b_row, tile.columns, way.b_wide,
+                                  way.b_along);
+    small_copies<T, shape::COPIES> copies;
+    T sum[R][C] = {};
+    int64_t left = tile.terms;
+    const int steps = (int)((left + DEPTH - 1) / DEPTH);
     int stage = 1; /* modulo STAGES, that of the step */
     for (int step = 1 - STAGES; step < steps; step++) {
         if (step >= 0) {
             copies.template wait<STAGES - 2>();
             __syncthreads();
         }
-        fetch(stage == 0 ? STAGES - 1 : stage - 1);
-        const H *const now = stages + stage * shape::STAGE;
+        T *const next = stages + (stage == 0 ? STAGES - 1 : stage - 1) * shape::STAGE;
+        if (left > 0) {
+            const int terms = left < DEPTH ? (int)left : DEPTH;
+            a.fetch(copies, next, g.a_col, terms);
+            b.fetch(copies, next + shape::A_SIZE, g.b_row, terms);
+        }
+        left -= DEPTH;
+        copies.commit();
+        const T *const now = stages + stage * shape::STAGE;
         stage = stage == STAGES - 1 ? 0 : stage + 1;
         if (step >= 0)
             tall_multiply<shape>(sum, now + team * A_LINE + y * RV,
@@ -143,7 +174,7 @@ __global__ void __launch_bounds__(TALL_THREADS, 2)
 
     /* Epilogue: add the teams' sums, then store those of the chunk, or the outputs. */
     copies.template wait<0>();
-    tall_fold<shape>(sum, reinterpret_cast<S *>(memory), team, lane);
+    tall_fold<shape>(sum, stages, team, lane);
     if (team > 0) return;
 #pragma unroll
     for (int r = 0; r < R; r++)
@@ -153,8 +184,7 @@ __global__ void __launch_bounds__(TALL_THREADS, 2)
             const int j = (c / CV * shape::ACROSS + x) * CV + c % CV;
             if (i >= tile.rows || j >= tile.columns) continue;
             const int64_t at = tile.out + i * g.out_row + j * g.out_col;
-            if (p.part.split == 1) put((T *)p.out + at, sum[r][c]);
-            else put((S *)p.out + at, sum[r][c]);
+            ((T *)p.out)[at] = sum[r][c];
         }
 }
 
