@@ -11,9 +11,10 @@
 #include "cuda/common/cvt.h"
 #include "cuda/common/mma.h"
 #include "cuda/matmul/outer.h"
+#include "cuda/matmul/tall.h"
 #include "cuda/matmul/thin.h"
 
-enum { OUTER_MMA_TERMS = 64, OUTER_MMA_M = 64, OUTER_MMA_N = 128 };
+enum { OUTER_MMA_M = 64, OUTER_MMA_N = 128 }; /* of a tile */
 
 struct outer_mma_plan {
     matmul_cut steps; /* first: matmul_plan_steps fills it */

@@ -1,5 +1,6 @@
 /*
- * tall.h - how tall.cu and outer.cu cut a product: their plans ask, and choose.cu for times.
+ * tall.h - how tall.cu cuts a product, and what outer_mma_sm80.cu takes: their plans ask, and
+ * choose.cu for times.
  */
 #ifndef GOP_CUDA_MATMUL_TALL_H
 #define GOP_CUDA_MATMUL_TALL_H
@@ -8,6 +9,7 @@
 
 #include "cuda/matmul/tiling.h"
 
+enum { OUTER_MMA_TERMS = 64 };           /* of a sum at most */
 enum { TALL_TILES = 5, TALL_FULL = 4 }; /* tiles an SM, from which on others are faster */
 
 /* The operands in each other's place. */
