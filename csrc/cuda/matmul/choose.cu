@@ -247,7 +247,7 @@ static double time_of(const seen &s, const pace &of, const tiling_of &p, const m
 /* Seconds of the best of a row's tiles. */
 static double row_time(const seen &s, const pace &of, const tiling_of &whole, gop_dtype dtype)
 {
-    if (of.row == outer_mma && whole.k > OUTER_MMA_TERMS) return INFINITY;
+    if ((of.row == outer || of.row == outer_mma) && whole.k > OUTER_TERMS) return INFINITY;
     const bool swapped = is_thin(of.row) && whole.m < whole.n;
     const tiling_of p = swapped ? tiling_swapped(whole) : whole;
     const float a_bytes = swapped ? s.b.bytes : s.a.bytes,

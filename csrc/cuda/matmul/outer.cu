@@ -1,11 +1,11 @@
 /*
  * outer.cu - matmul of few terms and many outputs, bound by the store.
  *
- * The sum of a few outer products takes as long as memory for the outputs. A warp has whole rows
- * of a tile, and neighbouring lanes have neighbouring columns: each of its stores is of
- * whole lines, wherever in a line of memory a row begins. A lane reads the factors of its columns
- * from shared memory once for ROWS rows; those of a row all lanes read at once. Blocks are small:
- * while one waits for its operands, others of its SM store.
+ * The sum of a few outer products takes as long as memory for the outputs. A warp has whole
+ * rows of a tile, and neighbouring lanes have neighbouring columns: each of its stores is of
+ * whole lines, wherever in a line of memory a row begins. A lane reads the factors of its
+ * columns from shared memory once for ROWS rows; those of a row all lanes read at once. Blocks
+ * are small: while one waits for its operands, others of its SM store.
  */
 #include "cuda/matmul/outer.h"
 
@@ -24,9 +24,8 @@ template <typename T, int MANY> struct outer_shape {
 
 /* Brings so many terms of LINES lines into shared memory, term by term; 0 stands for what does
  * not exist. Neighbouring threads follow the direction in which items are neighbours. */
-template <int LINES, int LINE, typename T>
-GOP_DEVICE void outer_fetch(T *to, const T *from, int64_t line, int64_t term, bool along,
-                            int lines, int terms)
+template <int LINES, int LINE, typename T> GOP_DEVICE void
+outer_fetch(T *to, const T *from, int64_t line, int64_t term, bool along, int lines, int terms)
 {
     enum { EACH = LINES * OUTER_DEPTH / OUTER_THREADS };
     enum { LINES_STEP = OUTER_THREADS / OUTER_DEPTH, TERMS_STEP = OUTER_THREADS / LINES };
@@ -107,8 +106,8 @@ static gop_status outer_enqueue(gop_ctx *ctx, const gop_task *task, const matmul
     typedef outer_shape<T, MANY> shape;
     const tiling_of of = tiling_of_task(ctx, task);
     return GOP_LAUNCH(ctx, (matmul_outer_kernel<T, MANY>),
-                      (matmul_tile_count<shape::M, shape::N>(p)), OUTER_THREADS, 0, p, of.a_along,
-                      of.b_along);
+                      (matmul_tile_count<shape::M, shape::N>(p)), OUTER_THREADS, 0, p,
+                      of.a_along, of.b_along);
 }
 
 template <typename T>
@@ -129,8 +128,9 @@ static gop_status matmul_outer_plan(const gop_ctx *ctx, const gop_task *task, go
 
 extern const gop_row matmul_outer_row = {
     .name = "outer",
-    .note = "few terms and many outputs: a warp stores whole lines of a row, wherever in a line "
-            "it begins",
+    .note =
+        "few terms and many outputs: a warp stores whole lines of a row, wherever in a line "
+        "it begins",
     .role = GOP_CANDIDATE,
     .launch = {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
                nullptr, nullptr, matmul_outer<float>, matmul_outer<double>,

@@ -4,7 +4,7 @@
 #ifndef GOP_CUDA_MATMUL_OUTER_H
 #define GOP_CUDA_MATMUL_OUTER_H
 
-#include "cuda/matmul/tiling.h"
+#include "cuda/matmul/tall.h"
 
 /* Tiles of whole sums, those of a row of tiles one after the other: blocks that run together
  * store neighbouring lines of memory. */
@@ -28,14 +28,15 @@ GOP_DEVICE matmul_tile<T> outer_tile_of(const matmul_product<T> &p)
     return tile;
 }
 
-/* Refuses, for `who`, results that no warp can store by lines. */
+/* Refuses, for `who`, long sums, and results that no warp can store by lines. */
 static inline gop_status outer_takes(const gop_gemm &g, const char *who)
 {
-    if (g.k > 0 && (g.n == 1 || g.out_col == 1)) return GOP_OK;
-    return gop_fail(GOP_REFUSED,
-                    "matmul: kernel '%s' takes sums of at least one term and results whose rows "
-                    "are contiguous, got %lld terms and a stride of %lld items",
-                    who, (long long)g.k, (long long)g.out_col);
+    if (g.k > 0 && g.k <= OUTER_TERMS && (g.n == 1 || g.out_col == 1)) return GOP_OK;
+    return gop_fail(
+        GOP_REFUSED,
+        "matmul: kernel '%s' takes sums of 1 to %d terms and results whose rows are "
+        "contiguous, got %lld terms and a stride of %lld items",
+        who, (int)OUTER_TERMS, (long long)g.k, (long long)g.out_col);
 }
 
 #endif

@@ -2,8 +2,8 @@
  * outer_mma_sm80.cu - matmul of halves with few terms and many outputs, bound by the store.
  *
  * What outer.cu does, by tensor cores: a result of two bytes leaves no time for as many
- * multiply-adds. All terms of a tile stand in shared memory at once, as they lie in memory, so that
- * there is one wait for memory a tile. A warp has whole rows; its results go through
+ * multiply-adds. All terms of a tile stand in shared memory at once, as they lie in memory, so
+ * that there is one wait for memory a tile. A warp has whole rows; its results go through
  * shared memory of its own and leave as words of neighbouring lanes. Where a row begins between
  * two words its results stand there one item later, which makes them whole words again.
  */
@@ -11,7 +11,6 @@
 #include "cuda/common/cvt.h"
 #include "cuda/common/mma.h"
 #include "cuda/matmul/outer.h"
-#include "cuda/matmul/tall.h"
 #include "cuda/matmul/thin.h"
 
 enum { OUTER_MMA_M = 64, OUTER_MMA_N = 128 }; /* of a tile */
@@ -27,8 +26,8 @@ struct outer_mma_plan {
 
 enum { OUTER_MMA_THREADS = OUTER_MMA_M / 16 * 32, OUTER_MMA_PAD = 8 };
 
-/* LINES lines of an operand, or, of the other order, its terms, in shared memory; these are padded so
- * that ldmatrix meets all banks. */
+/* LINES lines of an operand, or, of the other order, its terms, in shared memory; these are
+ * padded so that ldmatrix meets all banks. */
 template <typename T, int LINES> struct outer_mma_tile {
     T *items;
     int along, log2_terms, pitch;
@@ -38,13 +37,10 @@ template <typename T, int LINES> struct outer_mma_tile {
           pitch((along ? 1 << log2_terms : LINES) + OUTER_MMA_PAD)
     {
     }
-    GOP_DEVICE T *end(void) const
-    {
-        return items + (along ? LINES : 1 << log2_terms) * pitch;
-    }
+    GOP_DEVICE T *end(void) const { return items + (along ? LINES : 1 << log2_terms) * pitch; }
 
-    /* A thread's share of 16 terms of them, MANY neighbours at a time; 0 stands for what does not
-     * exist. All that a thread brings is on its way before it waits for the first. */
+    /* A thread's share of 16 terms of them, MANY neighbours at a time; 0 stands for what does
+     * not exist. All that a thread brings is on its way before it waits for the first. */
     template <int MANY> struct share {
         enum { EACH = LINES * 16 / MANY / OUTER_MMA_THREADS };
         thin_group<T, MANY> at[EACH];
@@ -82,7 +78,8 @@ template <typename T, int LINES> struct outer_mma_tile {
     template <bool IS_B>
     GOP_DEVICE void load(uint32_t (&to)[4], int first_line, int first_term) const
     {
-        const int lane = threadIdx.x % 32, of_8 = lane % 8, first = lane / 8 % 2, second = lane / 16;
+        const int lane = threadIdx.x % 32, of_8 = lane % 8, first = lane / 8 % 2,
+                  second = lane / 16;
         const int line = first_line + (IS_B ? second : first) * 8;
         const int term = first_term + (IS_B ? first : second) * 8;
         if (along) ldmatrix(to, address_in_shared(items + (line + of_8) * pitch + term));
@@ -92,8 +89,8 @@ template <typename T, int LINES> struct outer_mma_tile {
 
 /* A warp's 16 rows of results, rounded, into its shared memory: row r `odd` items later, if its
  * place in memory is. */
-template <int LINE, typename T, int ACROSS> GOP_DEVICE void
-outer_mma_round(T *results, const float (&sum)[ACROSS][4], bool odd, bool odder)
+template <int LINE, typename T, int ACROSS>
+GOP_DEVICE void outer_mma_round(T *results, const float (&sum)[ACROSS][4], bool odd, bool odder)
 {
     const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -114,8 +111,8 @@ outer_mma_round(T *results, const float (&sum)[ACROSS][4], bool odd, bool odder)
 }
 
 /* Stores them, 16 bytes at a time. */
-template <int N, typename T>
-GOP_DEVICE void outer_mma_store_wide(T *out, const T *results, int64_t row, int rows, int columns)
+template <int N, typename T> GOP_DEVICE void
+outer_mma_store_wide(T *out, const T *results, int64_t row, int rows, int columns)
 {
     enum { V = 8, EACH = N / V, LINE = N + OUTER_MMA_PAD };
 #pragma unroll
@@ -210,10 +207,8 @@ static gop_status matmul_outer_mma(gop_ctx *ctx, const gop_task *task, int64_t s
     const matmul_product<T> p = matmul_product_of<T>(task, matmul_part_of(task, step));
     const unsigned blocks = matmul_tile_count<OUTER_MMA_M, OUTER_MMA_N>(p);
     static void (*const kernels[2][2])(const matmul_product<T>, const outer_mma_plan) = {
-        {matmul_outer_mma_kernel<T, false, false>,
-         matmul_outer_mma_kernel<T, false, true>},
-        {matmul_outer_mma_kernel<T, true, false>,
-         matmul_outer_mma_kernel<T, true, true>}};
+        {matmul_outer_mma_kernel<T, false, false>, matmul_outer_mma_kernel<T, false, true>},
+        {matmul_outer_mma_kernel<T, true, false>, matmul_outer_mma_kernel<T, true, true>}};
     return GOP_LAUNCH(ctx, kernels[plan.wide_a][plan.wide_b], blocks, OUTER_MMA_THREADS,
                       (size_t)plan.shared, p, plan);
 }
@@ -228,15 +223,13 @@ static gop_status matmul_outer_mma(gop_ctx *ctx, const gop_task *task, int64_t s
     }
 #endif
 
-static gop_status matmul_outer_mma_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+static gop_status matmul_outer_mma_plan(const gop_ctx *ctx, const gop_task *task,
+                                        gop_plan *plan)
 {
-    GOP_TRY(gop_has_code(ctx, "matmul: kernel 'outer_mma'", 8, "whose tensor cores take halves"));
+    GOP_TRY(
+        gop_has_code(ctx, "matmul: kernel 'outer_mma'", 8, "whose tensor cores take halves"));
     const gop_gemm &g = task->geometry.gemm;
     GOP_TRY(outer_takes(g, "outer_mma"));
-    if (g.k > OUTER_MMA_TERMS)
-        return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'outer_mma' takes sums of at most %d terms, got %lld",
-                        OUTER_MMA_TERMS, (long long)g.k);
     matmul_plan_steps(ctx, task, 1, plan);
     outer_mma_plan *const p = GOP_OWN(outer_mma_plan, plan);
     const tiling_of of = tiling_of_task(ctx, task);

@@ -65,8 +65,8 @@ gop_status matmul_add_partials(gop_ctx *ctx, const matmul_product<T> &p, const v
                                 (unsigned)blocks_for(count, ACROSS * FEW), ACROSS * FEW, 0, p,
                                 (const sum_t<T> *)partials);
     if (split <= MANY)
-        return GOP_LAUNCH_EARLY(ctx, (matmul_splitk_kernel<T, 8>), blocks, dim3(ACROSS, 8), 0, p,
-                                (const sum_t<T> *)partials);
+        return GOP_LAUNCH_EARLY(ctx, (matmul_splitk_kernel<T, 8>), blocks, dim3(ACROSS, 8), 0,
+                                p, (const sum_t<T> *)partials);
     return GOP_LAUNCH_EARLY(ctx, (matmul_splitk_kernel<T, 32>), blocks, dim3(ACROSS, 32), 0, p,
                             (const sum_t<T> *)partials);
 }

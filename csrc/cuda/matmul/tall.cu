@@ -18,7 +18,10 @@ enum { TALL_THREADS = 256, TALL_STAGES = 4, TALL_STAGE_BYTES = 16384 };
 template <typename T, int TILE_M, int TILE_N, int TILE_R, int TILE_C> struct tall_shape {
     enum { M = TILE_M, N = TILE_N, R = TILE_R, C = TILE_C };
     enum { ACROSS = N / C, DOWN = M / R, LANES = ACROSS * DOWN, TEAMS = TALL_THREADS / LANES };
-    enum { V = vec128<T>::N, MOST = V < 4 ? +V : 4 }; /* neighbours that a thread reads at once */
+    enum {
+        V = vec128<T>::N,
+        MOST = V < 4 ? +V : 4
+    }; /* neighbours that a thread reads at once */
     enum { RV = R % MOST ? MOST / 2 : +MOST, CV = C % MOST ? MOST / 2 : +MOST };
     enum { WIDTH = M + N < 64 ? 32 : M + N < 96 ? 64 : 128 };
     enum { DEPTH = TALL_STAGE_BYTES / (WIDTH * (int)sizeof(T)) };
@@ -38,8 +41,9 @@ struct tall_plan {
     int a_wide, a_along, b_wide, b_along;
 };
 
-/* How a thread brings an operand's lines, DEPTH terms at a time: neighbouring threads follow the
- * direction in which items are neighbours, and copy 16 bytes of lines that exist where they can. */
+/* How a thread brings an operand's lines, DEPTH terms at a time: neighbouring threads follow
+ * the direction in which items are neighbours, and copy 16 bytes of lines that exist where they
+ * can. */
 template <typename T, int DEPTH, int LINE> struct tall_feed {
     enum { V = vec128<T>::N };
     const T *from;
@@ -52,7 +56,8 @@ template <typename T, int DEPTH, int LINE> struct tall_feed {
         : wide(wide)
     {
         const int many = wide ? +V : 1, across = along ? DEPTH : (lines + many - 1) / many;
-        const int far = TALL_THREADS / across; /* lines, or terms, that all threads bring at once */
+        const int far =
+            TALL_THREADS / across; /* lines, or terms, that all threads bring at once */
         const int x = (int)threadIdx.x % across * many, y = (int)threadIdx.x / across;
         from = first + (along ? y * line + x * terms : x * line + y * terms);
         step = far * (along ? line : terms);
@@ -203,9 +208,18 @@ template <typename T> static gop_launch tall_launch(int way)
 {
     enum { WIDE = sizeof(T) > 4 };
     static const gop_launch of[TALL_TILES] = {
-        matmul_tall<T, 16, 16, 4, 4>, matmul_tall<T, 64, 16, WIDE ? 4 : 8, 4>,
-        matmul_tall<T, 32, 32, WIDE ? 4 : 8, 4>, matmul_tall<T, 48, 48, 6, 6>,
-        matmul_tall<T, 64, 64, 8, WIDE ? 4 : 8>};
+        matmul_tall<T, 16, 16, 4, 4>,
+        matmul_tall < T,
+        64,
+        16,
+        WIDE ? 4 : 8,
+        4 >,
+        matmul_tall < T,
+        32,
+        32,
+        WIDE ? 4 : 8,
+        4 >
+        , matmul_tall<T, 48, 48, 6, 6>, matmul_tall < T, 64, 64, 8, WIDE ? 4 : 8 > };
     return of[way];
 }
 
@@ -226,10 +240,11 @@ static gop_status matmul_tall_plan(const gop_ctx *ctx, const gop_task *task, gop
                         "%lld) outputs of %lld terms",
                         (long long)g.batches, (long long)g.m, (long long)g.n, (long long)g.k);
     if (ctx->info.shared_per_block < TALL_SHARED)
-        return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'tall' needs %d bytes of shared memory, this device has "
-                        "%lld for a block",
-                        TALL_SHARED, (long long)ctx->info.shared_per_block);
+        return gop_fail(
+            GOP_REFUSED,
+            "matmul: kernel 'tall' needs %d bytes of shared memory, this device has "
+            "%lld for a block",
+            TALL_SHARED, (long long)ctx->info.shared_per_block);
     p->a_along = of.a_along, p->b_along = of.b_along;
     p->a_wide = of.a_wide && !of.a_along, p->b_wide = of.b_wide && !of.b_along;
     thin_scratch(task, g, &cut, plan);

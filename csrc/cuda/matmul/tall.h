@@ -1,6 +1,6 @@
 /*
- * tall.h - how tall.cu cuts a product, and what outer_mma_sm80.cu takes: their plans ask, and
- * choose.cu for times.
+ * tall.h - how tall.cu cuts a product, and what outer.h takes: plans ask, and choose.cu for
+ * times.
  */
 #ifndef GOP_CUDA_MATMUL_TALL_H
 #define GOP_CUDA_MATMUL_TALL_H
@@ -9,7 +9,7 @@
 
 #include "cuda/matmul/tiling.h"
 
-enum { OUTER_MMA_TERMS = 64 };           /* of a sum at most */
+enum { OUTER_TERMS = 64 };              /* of a sum at most */
 enum { TALL_TILES = 5, TALL_FULL = 4 }; /* tiles an SM, from which on others are faster */
 
 /* The operands in each other's place. */
@@ -20,9 +20,9 @@ static inline tiling_of tiling_swapped(const tiling_of &p)
 }
 
 /* The tile and the cut of its sums that are expected to be the fastest, in clocks of an SM: a
- * term's, be it to bring its factors or to add its products, and the pieces', which are written and
- * read. Small tiles read operands more often, large ones leave SMs idle where sums are not so
- * long. The same for the same device and shape, so the bits are, too. */
+ * term's, be it to bring its factors or to add its products, and the pieces', which are written
+ * and read. Small tiles read operands more often, large ones leave SMs idle where sums are not
+ * so long. The same for the same device and shape, so the bits are, too. */
 static inline matmul_tiling tall_tiling(const tiling_of &p, bool pairs)
 {
     static const int tiles[TALL_TILES][2] = {{16, 16}, {64, 16}, {32, 32}, {48, 48}, {64, 64}};
@@ -47,7 +47,8 @@ static inline matmul_tiling tall_tiling(const tiling_of &p, bool pairs)
             const int64_t chunk = blocks_for(blocks_for(p.k, split > 1 ? split : 1), 32) * 32;
             split = blocks_for(p.k, chunk);
             const float blocks = (float)(count * split);
-            const float pieces = split > 1 ? (float)(split * p.m * p.n * p.batches * p.item) : 0;
+            const float pieces =
+                split > 1 ? (float)(split * p.m * p.n * p.batches * p.item) : 0;
             const float time = ceilf(blocks / processors) * (float)chunk * term *
                                    (blocks > processors ? 1.0f : 1.3f) +
                                pieces / (rate * processors);
