@@ -232,8 +232,7 @@ static gop_status matmul_tall_plan(const gop_ctx *ctx, const gop_task *task, gop
     tiling_of of = tiling_of_task(ctx, task);
     if (p->cut.swapped) of = tiling_swapped(of);
     thin_cut &cut = p->cut;
-    matmul_tiling &tiling = cut;
-    tiling = tall_tiling(of, task->in[0].dtype == GOP_COMPLEX64);
+    if (g.k > 0) (matmul_tiling &)cut = tall_tiling(of, task->in[0].dtype == GOP_COMPLEX64);
     if (g.k == 0 || cut.blocks / cut.split > (int64_t)TALL_FULL * of.processors)
         return gop_fail(GOP_REFUSED,
                         "matmul: kernel 'tall' takes sums of few outputs, got %lld of (%lld, "
