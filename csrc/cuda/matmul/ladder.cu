@@ -9,8 +9,8 @@
  * must be used many times, first from shared memory, then from registers.
  *
  * The kernels down to splitk, small and outer add the terms of an output in the order of l, one
- * fused multiply-add each; splitk and tall add pieces of such sums. The others have tensor cores
- * add, some terms at a time, or, for few rows or columns, lanes that share a sum.
+ * fused multiply-add each; splitk and tall add pieces of such sums. The others have tensor
+ * cores add, some terms at a time, or, for few rows or columns, lanes that share a sum.
  */
 #include "cuda/device.h"
 
