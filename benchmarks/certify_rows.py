@@ -97,6 +97,8 @@ CALLS = {
         "": lambda: ((random(70, 50), random(50, 90)), {}),
         "blocktiled": lambda: ((random(150, 50), random(50, 140)), {}),
         "splitk": lambda: ((random(20, 6_000), random(6_000, 24)), {}),
+        "tall": lambda: ((random(6_000, 20).T, random(6_000, 24)), {}),
+        "outer": lambda: ((random(150, 20), random(20, 141)), {}),
         "small": lambda: ((random(40, 9, 20), random(40, 20, 13)), {}),
         "gemv_row": lambda: ((random(300, 700), random(700, 3)), {}),
         "gemv_col": lambda: ((random(700, 300).T, random(700, 3)), {}),

@@ -43,12 +43,17 @@ TILES = {
         [[(256, 128, 1), (256, 256, 0.9)], [(128, 128, 1), (256, 256, 0.9)]], (1,), 256),
     "bf16x3": ([[(128, 64, 1), (128, 128, 0.76), (256, 128, 0.61)]], (1,), 128),
     "wgmma_f16": ([[(128, 128, 1), (256, 256, 0.7)], [(128, 128, 1)]], (1,), 256),
+    "outer": ([[(64, 128, 1)], [(64, 64, 1)], [(32, 32, 1)]], (2, 4), 0),
+    "outer_mma": ([[(64, 128, 1)]], (4,), 0),
 }  # fmt: skip
 # Those that tiling.h cuts: blocks of a processor.
 HELD = {"small": (4, 8), "bf16x3_small": (1, 2), "mma": (2, 4), "splitk": (1, 2),
         "gemv_col": (2, 4, 8), "gemv_row": (2, 4, 8), "skinny_mma": (2, 4, 8), "ring": (2,),
-        "skinny_wgmma": (1,)}  # fmt: skip
-THIN = {"gemv_col", "gemv_row", "skinny_mma", "ring", "skinny_wgmma"}
+        "skinny_wgmma": (1,), "tall": (2,)}  # fmt: skip
+THIN = {"gemv_col", "gemv_row", "skinny_mma", "ring", "skinny_wgmma", "tall"}
+# tall: rows and columns, and what a term takes of float32, float64, complex64.
+TALL = ((16, 16, 5, 9, 14), (64, 16, 15, 29, 45), (32, 32, 14, 26, 42), (48, 48, 34, 58, 92),
+        (64, 64, 50, 93, 150))  # fmt: skip
 # Rows and columns, tiles of a block, what it costs in copies of items and of 16 bytes.
 SMALL = ((8, 8, 8, 160, 160), (16, 16, 2, 74, 74), (32, 32, 1, 85, 85), (48, 48, 1, 222, 222),
          (56, 64, 1, 279, 279), (56, 64, 1, 313, 262), (64, 64, 1, 300, 300))  # fmt: skip
@@ -130,6 +135,26 @@ def ring_cut(p, columns, width, step, slots):
             "chunk": chunk, "step": step, "packed": True}  # fmt: skip
 
 
+def tall_cut(p: dict) -> dict:
+    m, n, k, item, batches = (p[name] for name in ("m", "n", "k", "item", "batches"))
+    best = math.inf, {}
+    for way, (lines, columns, *clocks) in enumerate(TALL):
+        tiles = up(m, lines) * up(n, columns) * batches
+        moved = (min(m, lines) + min(n, columns)) * item / 14
+        term = max(moved, clocks[("FLOAT", "DOUBLE", "PAIR").index(p["class"])])
+        for held in (1, 2):
+            chunk = up(up(k, max(1, min(held * PROCESSORS // tiles, k // 32, 1024))), 32) * 32
+            split = up(k, chunk)
+            blocks = tiles * split
+            pieces = split * m * n * batches * item if split > 1 else 0
+            time = (up(blocks, PROCESSORS) * chunk * term * (1 if blocks > PROCESSORS else 1.3)
+                    + pieces / (20 * PROCESSORS))  # fmt: skip
+            cut = {"lines": lines, "columns": columns, "blocks": blocks, "split": split,
+                   "chunk": chunk, "step": 32, "way": way}  # fmt: skip
+            best = min(best, (time, cut), key=lambda found: found[0])
+    return {**best[1], "wide": p["a"][2] and p["b"][2]}
+
+
 def cut_few_columns(row: str, p: dict) -> dict:
     """What tiling.h decides of the rows for few columns."""
     n, k, item = p["n"], p["k"], p["item"]
@@ -157,6 +182,8 @@ def cut_few_columns(row: str, p: dict) -> dict:
         parts, width = parts_of(k, 2 * step), 8 if n <= 8 else 16 if n <= 16 else 32
         found = thin_cut(p, 8 // parts * lines, width, 4 * step * parts, 4)
         return {**found, "step": step * parts, "packed": True}
+    if row == "tall":
+        return tall_cut(p)
     if row == "ring":
         numbers, way = 1 + pair, 0
         while way < (3 if item // numbers < 8 else 2) and n * numbers > 8 << way:

@@ -21,11 +21,11 @@
 #include <math.h>
 
 #include "core/choice.h"
-#include "cuda/matmul/tiling.h"
+#include "cuda/matmul/tall.h"
 
 /* clang-format off */
 #define CANDIDATES(ROW) \
-    ROW(naive) ROW(small) ROW(blocktiled) ROW(splitk) ROW(imma) ROW(dmma) ROW(dmma_tma) \
+    ROW(naive) ROW(small) ROW(blocktiled) ROW(splitk) ROW(tall) ROW(outer) ROW(outer_mma) ROW(imma) ROW(dmma) ROW(dmma_tma) \
     ROW(bf16x3_packed) ROW(bf16x3_small) ROW(mma) ROW(bf16x3) ROW(wgmma_f16) \
     ROW(gemv_col) ROW(gemv_row) \
     ROW(skinny_mma) ROW(ring) ROW(skinny_wgmma) ROW(tf32) ROW(fp16x2)
@@ -72,7 +72,7 @@ static dtype_class class_of(gop_dtype dtype)
 static bool is_thin(candidate row)
 {
     return row == gemv_row || row == gemv_col || row == skinny_mma || row == ring ||
-           row == skinny_wgmma;
+           row == skinny_wgmma || row == tall;
 }
 
 enum { WAYS = 7 }; /* tiles of a row at most */
@@ -178,6 +178,8 @@ static matmul_tiling tiling_by(const pace &of, const tiling_of &p, gop_dtype dty
         return mma_tiling(p);
     case splitk:
         return splitk_tiling(p);
+    case tall:
+        return tall_tiling(p, of.dtypes == PAIR);
     case gemv_row:
         return gemv_row_tiling(p);
     case gemv_col:
@@ -245,11 +247,9 @@ static double time_of(const seen &s, const pace &of, const tiling_of &p, const m
 /* Seconds of the best of a row's tiles. */
 static double row_time(const seen &s, const pace &of, const tiling_of &whole, gop_dtype dtype)
 {
+    if ((of.row == outer || of.row == outer_mma) && whole.k > OUTER_TERMS) return INFINITY;
     const bool swapped = is_thin(of.row) && whole.m < whole.n;
-    tiling_of p = whole;
-    if (swapped)
-        p = {whole.n,          whole.m,       whole.k,      whole.batches, whole.item,
-             whole.processors, whole.b_along, whole.b_wide, whole.a_along, whole.a_wide};
+    const tiling_of p = swapped ? tiling_swapped(whole) : whole;
     const float a_bytes = swapped ? s.b.bytes : s.a.bytes,
                 b_bytes = swapped ? s.a.bytes : s.b.bytes;
     double least = INFINITY;

@@ -8,9 +8,9 @@
  * SM multiplies far faster than any memory delivers factors, so each loaded value
  * must be used many times, first from shared memory, then from registers.
  *
- * The kernels down to splitk, and small, add the terms of an output in the order of l, one
- * fused multiply-add each; splitk adds pieces of such sums. The others have tensor cores add,
- * some terms at a time, or, for few rows or columns, lanes that share a sum.
+ * The kernels down to splitk, small and outer add the terms of an output in the order of l, one
+ * fused multiply-add each; splitk and tall add pieces of such sums. The others have tensor
+ * cores add, some terms at a time, or, for few rows or columns, lanes that share a sum.
  */
 #include "cuda/device.h"
 
@@ -25,6 +25,9 @@
     ROW(matmul, blocktiled) \
     ROW(matmul, asynchronous) \
     ROW(matmul, splitk) \
+    ROW(matmul, tall) \
+    ROW(matmul, outer) \
+    ROW(matmul, outer_mma) \
     ROW(matmul, tensor) \
     ROW(matmul, imma) \
     ROW(matmul, dmma) \

@@ -7,11 +7,12 @@
  */
 #include "cuda/matmul/tiling.h"
 
-enum { ACROSS = 32, DOWN = 8 }; /* threads: outputs, and shares of their chunks */
+/* Outputs of a block; chunks that a thread adds alone, and that eight share at most. */
+enum { ACROSS = 32, FEW = 8, MANY = 64 };
 
 /* Each of DOWN threads adds every DOWN-th chunk, then the first of them what the others have.
  */
-template <typename T> __global__ void __launch_bounds__(ACROSS *DOWN)
+template <typename T, int DOWN> __global__ void __launch_bounds__(ACROSS *DOWN)
     matmul_splitk_kernel(const matmul_product<T> p, const sum_t<T> *partials)
 {
     __shared__ sum_t<T> meet[DOWN][ACROSS];
@@ -39,7 +40,7 @@ template <typename T> __global__ void __launch_bounds__(ACROSS *DOWN)
 }
 
 /* A thread adds the few chunks of an output, as above. */
-template <typename T> __global__ void __launch_bounds__(ACROSS *DOWN)
+template <typename T> __global__ void __launch_bounds__(ACROSS *FEW)
     matmul_splitk_few_kernel(const matmul_product<T> p, const sum_t<T> *partials)
 {
     const matmul_geometry &g = p.g;
@@ -57,13 +58,17 @@ template <typename T> __global__ void __launch_bounds__(ACROSS *DOWN)
 template <typename T>
 gop_status matmul_add_partials(gop_ctx *ctx, const matmul_product<T> &p, const void *partials)
 {
-    if (p.part.split <= DOWN)
+    const int64_t split = p.part.split, count = p.part.split_stride;
+    const unsigned blocks = (unsigned)blocks_for(count, ACROSS);
+    if (split <= FEW)
         return GOP_LAUNCH_EARLY(ctx, matmul_splitk_few_kernel<T>,
-                                (unsigned)blocks_for(p.part.split_stride, ACROSS * DOWN),
-                                ACROSS * DOWN, 0, p, (const sum_t<T> *)partials);
-    return GOP_LAUNCH_EARLY(ctx, matmul_splitk_kernel<T>,
-                            (unsigned)blocks_for(p.part.split_stride, ACROSS),
-                            dim3(ACROSS, DOWN), 0, p, (const sum_t<T> *)partials);
+                                (unsigned)blocks_for(count, ACROSS * FEW), ACROSS * FEW, 0, p,
+                                (const sum_t<T> *)partials);
+    if (split <= MANY)
+        return GOP_LAUNCH_EARLY(ctx, (matmul_splitk_kernel<T, 8>), blocks, dim3(ACROSS, 8), 0,
+                                p, (const sum_t<T> *)partials);
+    return GOP_LAUNCH_EARLY(ctx, (matmul_splitk_kernel<T, 32>), blocks, dim3(ACROSS, 32), 0, p,
+                            (const sum_t<T> *)partials);
 }
 
 template <typename T>

@@ -1,0 +1,139 @@
+/*
+ * outer.cu - matmul of few terms and many outputs, bound by the store.
+ *
+ * The sum of a few outer products takes as long as memory for the outputs. A warp has whole
+ * rows of a tile, and neighbouring lanes have neighbouring columns: each of its stores is of
+ * whole lines, wherever in a line of memory a row begins. A lane reads the factors of its
+ * columns from shared memory once for ROWS rows; those of a row all lanes read at once. Blocks
+ * are small: while one waits for its operands, others of its SM store.
+ */
+#include "cuda/matmul/outer.h"
+
+enum { OUTER_THREADS = 256, OUTER_WARPS = OUTER_THREADS / 32 };
+enum { OUTER_DEPTH = 16 }; /* terms in shared memory at once */
+
+/* A lane has ROWS x COLUMNS outputs, of 4 x 1 at least. */
+template <typename T, int MANY> struct outer_shape {
+    typedef sum_t<T> S;
+    enum { SUM = sizeof(S), V = vec128<S>::N };
+    enum { ROWS = SUM == 16 ? 4 : MANY, COLUMNS = SUM == 4 ? 4 : SUM == 8 ? 2 : 1 };
+    enum { M = OUTER_WARPS * ROWS, N = 32 * COLUMNS };
+    enum { A_LINE = M + V, B_LINE = N + V }; /* padded: fewer bank conflicts */
+    enum { BLOCKS = SUM == 16 || MANY > 8 ? 2 : SUM == 8 ? 3 : 4 }; /* of an SM */
+};
+
+/* Brings so many terms of LINES lines into shared memory, term by term; 0 stands for what does
+ * not exist. Neighbouring threads follow the direction in which items are neighbours. */
+template <int LINES, int LINE, typename T> GOP_DEVICE void
+outer_fetch(T *to, const T *from, int64_t line, int64_t term, bool along, int lines, int terms)
+{
+    enum { EACH = LINES * OUTER_DEPTH / OUTER_THREADS };
+    enum { LINES_STEP = OUTER_THREADS / OUTER_DEPTH, TERMS_STEP = OUTER_THREADS / LINES };
+    const int t = threadIdx.x;
+    const int i = along ? t / OUTER_DEPTH : t % LINES, l = along ? t % OUTER_DEPTH : t / LINES;
+    const int i_step = along ? +LINES_STEP : 0, l_step = along ? 0 : +TERMS_STEP;
+    const int64_t step = i_step * line + l_step * term;
+    const T zero = {};
+    T next[EACH];
+    from += i * line + l * term;
+#pragma unroll
+    for (int e = 0; e < EACH; e++, from += step)
+        next[e] = i + e * i_step < lines && l + e * l_step < terms ? *from : zero;
+    to += l * LINE + i;
+#pragma unroll
+    for (int e = 0; e < EACH; e++) to[e * (l_step * LINE + i_step)] = next[e];
+}
+
+/* sum += so many terms of the warp's rows and the lane's columns. */
+template <typename shape, typename S, int ROWS, int COLUMNS>
+GOP_DEVICE void outer_multiply(S (&sum)[ROWS][COLUMNS], const S *a, const S *b, int terms)
+{
+    enum { V = shape::V };
+#pragma unroll(shape::SUM == 4 ? 2 : 1)
+    for (int l = 0; l < terms; l++) {
+        vec128<S> row[ROWS / V];
+        S column[COLUMNS];
+#pragma unroll
+        for (int r = 0; r < ROWS / V; r++) row[r] = load128(a + l * shape::A_LINE + r * V);
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++) column[c] = b[l * shape::B_LINE + c * 32];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++)
+                sum[r][c] = accumulate(row[r / V].at[r % V], column[c], sum[r][c]);
+    }
+}
+
+template <typename T, int MANY>
+__global__ void __launch_bounds__(OUTER_THREADS, outer_shape<T, MANY>::BLOCKS)
+    matmul_outer_kernel(const matmul_product<T> p, const bool a_along, const bool b_along)
+{
+    typedef outer_shape<T, MANY> shape;
+    enum { M = shape::M, N = shape::N, A_LINE = shape::A_LINE, B_LINE = shape::B_LINE };
+    enum { ROWS = shape::ROWS, COLUMNS = shape::COLUMNS, DEPTH = OUTER_DEPTH };
+    __shared__ __align__(16) T a_tile[DEPTH * A_LINE], b_tile[DEPTH * B_LINE];
+    const matmul_geometry &g = p.g;
+    const int lane = threadIdx.x % 32, first = threadIdx.x / 32 * ROWS;
+    const matmul_tile<T> tile = outer_tile_of<M, N>(p);
+
+    const T *a = tile.a, *b = tile.b;
+    T sum[ROWS][COLUMNS] = {};
+    for (int64_t l = 0; l < tile.terms; l += DEPTH) {
+        const int terms = tile.terms - l < DEPTH ? (int)(tile.terms - l) : DEPTH;
+        if (l > 0) __syncthreads();
+        outer_fetch<M, A_LINE>(a_tile, a, g.a_row, g.a_col, a_along, tile.rows, terms);
+        outer_fetch<N, B_LINE>(b_tile, b, g.b_col, g.b_row, b_along, tile.columns, terms);
+        __syncthreads();
+        outer_multiply<shape>(sum, a_tile + first, b_tile + lane, terms);
+        a += DEPTH * g.a_col, b += DEPTH * g.b_row;
+    }
+
+    T *out = (T *)p.out + tile.out + first * g.out_row + lane;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++, out += g.out_row) {
+        if (first + r >= tile.rows) break;
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++)
+            if (c * 32 + lane < tile.columns) out[c * 32] = sum[r][c];
+    }
+}
+
+/* More rows of a lane reuse its factors more often, but let fewer blocks wait at a time. */
+template <typename T, int MANY>
+static gop_status outer_enqueue(gop_ctx *ctx, const gop_task *task, const matmul_product<T> &p)
+{
+    typedef outer_shape<T, MANY> shape;
+    const tiling_of of = tiling_of_task(ctx, task);
+    return GOP_LAUNCH(ctx, (matmul_outer_kernel<T, MANY>),
+                      (matmul_tile_count<shape::M, shape::N>(p)), OUTER_THREADS, 0, p,
+                      of.a_along, of.b_along);
+}
+
+template <typename T>
+static gop_status matmul_outer(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    const matmul_product<T> p = matmul_product_of<T>(task, matmul_part_of(task, step));
+    return p.g.k > OUTER_DEPTH ? outer_enqueue<T, 16>(ctx, task, p)
+                               : outer_enqueue<T, 8>(ctx, task, p);
+}
+
+static gop_status matmul_outer_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+{
+    enum { SLOWER = 2 }; /* than the best kernel, cautiously */
+    GOP_TRY(outer_takes(task->geometry.gemm, "outer"));
+    matmul_plan_steps(ctx, task, SLOWER, plan, 32);
+    return GOP_OK;
+}
+
+extern const gop_row matmul_outer_row = {
+    .name = "outer",
+    .note =
+        "few terms and many outputs: a warp stores whole lines of a row, wherever in a line "
+        "it begins",
+    .role = GOP_CANDIDATE,
+    .launch = {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+               nullptr, nullptr, matmul_outer<float>, matmul_outer<double>,
+               matmul_outer<complex64>, matmul_outer<complex128>},
+    .plan = matmul_outer_plan,
+};
