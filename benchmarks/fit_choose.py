@@ -320,8 +320,13 @@ def features(row, shapes, tile, way, held, shortest) -> dict:
         found["turns"].append(copying * t["packed"])
         found["far"].append(min(1, max(0, (s["bytes"] + s["result"] - L2_FROM) / L2_OVER)))
         found["result"].append(s["result"])
-        found["uneven"].append(s["n"] * s["item"] % 16 != 0)
-        found["flags"].append([p["a"][1], p["b"][1], not t["wide"], not p["b"][2]])
+        divides = s["batches"] > 1  # naive: for each output
+        uneven = s["n"] * s["item"] % 16 != 0
+        found["uneven"].append(divides if row == "naive" else uneven)
+        along, narrow = [p["a"][1], p["b"][1]], [not t["wide"], not p["b"][2]]
+        is_naive = row == "naive"  # which waits less where terms are neighbours
+        found["flags"].append(along + ([0, 0] if is_naive else narrow))
+        found["late"].append([0, 0, *along] if is_naive else along + narrow)
         found["way"].append(t["way"])
     ways = np.array(found.pop("way"))
     return {"way": ways, **{name: np.array(v, float) for name, v in found.items()}}
@@ -336,10 +341,11 @@ def expected(x, lines, xp=np):
     best = None
     for f in lines:
         slower = xp.exp(f["flags"] @ x[COUNT : COUNT + 4])
+        late = xp.exp(f["late"] @ x[COUNT : COUNT + 4])
         narrow = xp.exp(f["uneven"] * x[COUNT + 4])
         away = 1 + f["far"] * far
         tile = way[f["way"]]
-        work = (f["steps"] * step * slower * away + f["terms"] * tile * term * slower
+        work = (f["steps"] * step * late * away + f["terms"] * tile * term * slower
                 + f["outputs"] * tile * output * narrow + f["blocks"] * block)  # fmt: skip
         reads = f["read"] * cache * slower
         moved = f["bytes"] * memory * away + f["result"] * store * narrow

@@ -85,6 +85,9 @@ static bool is_real(candidate row)
 
 enum { WAYS = 7 }; /* tiles of a row at most */
 enum factor { A_ALONG, B_ALONG, A_NARROW, B_NARROW, OUT_NARROW, FACTORS };
+/* Of naive, which reads and writes item by item: how long it waits where terms of a or b are
+ * neighbours, and OUT_NARROW where there is a batch, by whose extents it divides. */
+static const factor A_LATE = A_NARROW, B_LATE = B_NARROW;
 
 /* What a row takes for a class of dtypes. Times are in ns, rates in bytes a ns. */
 struct pace {
@@ -261,14 +264,17 @@ static double time_of(const seen &s, const pace &of, const tiling_of &p, const m
     const float terms = (float)(t.chunk < p.k ? t.chunk : p.k);
     const float outputs = (float)(t.lines * t.columns * t.tiles) * of.way[t.way];
     const float steps = ceilf(terms / (float)t.step);
-    float slower = 1;
-    if (p.a_along) slower *= of.factor[A_ALONG];
-    if (p.b_along) slower *= of.factor[B_ALONG];
-    if (!t.wide) slower *= of.factor[A_NARROW];
-    if (!p.b_wide) slower *= of.factor[B_NARROW];
-    const float narrow = s.narrow ? of.factor[OUT_NARROW] : 1, away = 1 + s.far * of.far;
-    const float term = of.row == naive ? of.term * naive_term(p) : of.term;
-    const float work = (float)(full + (left > 0)) * steps * of.step * slower * away +
+    const auto factors = [&](bool of_a, factor a, bool of_b, factor b) {
+        return (of_a ? of.factor[a] : 1) * (of_b ? of.factor[b] : 1);
+    };
+    const bool is_naive = of.row == naive;
+    float slower = factors(p.a_along, A_ALONG, p.b_along, B_ALONG), late;
+    if (is_naive) late = factors(p.a_along, A_LATE, p.b_along, B_LATE);
+    else late = slower *= factors(!t.wide, A_NARROW, !p.b_wide, B_NARROW);
+    const float narrow = (is_naive ? p.batches > 1 : s.narrow) ? of.factor[OUT_NARROW] : 1;
+    const float term = is_naive ? of.term * naive_term(p) : of.term;
+    const float away = 1 + s.far * of.far;
+    const float work = (float)(full + (left > 0)) * steps * of.step * late * away +
                        rounds * outputs * (terms * term * slower + of.output * narrow) +
                        rounds * of.block;
     const float pieces = t.split > 1 ? 2 * (float)t.split * s.result : 0;
