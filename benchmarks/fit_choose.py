@@ -1,6 +1,6 @@
 """fit_choose - the paces of csrc/cuda/matmul/choose.cu, from the calls that regret.py timed.
 
-    python benchmarks/fit_choose.py [results/regret/<device>.json]
+    python benchmarks/fit_choose.py [results/regret/<device>.json] [--held 53 91]
 
 Writes the paces, one for a row and class of dtypes, and prints how often the row that is then
 expected to be fastest is. How a row cuts a product into blocks is what
@@ -17,19 +17,22 @@ import collections
 import json
 import math
 import pathlib
+import random
 import re
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from regret_draw import draw_product
 from scipy.optimize import least_squares, minimize
+from zoo_draw import MI
 
 ITEM = {"bool": 1, "int8": 1, "uint8": 1, "int16": 2, "float16": 2, "bfloat16": 2, "int32": 4,
         "float32": 4, "float64": 8, "int64": 8, "complex64": 8, "complex128": 16}  # fmt: skip
-CLASS = {"bool": "BYTE", "int8": "BYTE", "uint8": "BYTE", "int16": "SHORT", "int32": "WORD",
+CLASS = {"bool": "BIT", "int8": "BYTE", "uint8": "BYTE", "int16": "SHORT", "int32": "WORD",
          "int64": "LONG", "float16": "HALF", "bfloat16": "HALF", "float32": "FLOAT",
          "float64": "DOUBLE", "complex64": "PAIR", "complex128": "PAIRS"}  # fmt: skip
-ORDER = ("BYTE", "SHORT", "WORD", "LONG", "HALF", "FLOAT", "DOUBLE", "PAIR", "PAIRS")
+ORDER = ("BIT", "BYTE", "SHORT", "WORD", "LONG", "HALF", "FLOAT", "DOUBLE", "PAIR", "PAIRS")
 # Rows whose tiles are given: rows and columns of each, what a term costs beside the first's;
 # blocks of a processor at once; terms of the shortest piece of a sum, 0: sums stay whole.
 # Several are tried.
@@ -48,20 +51,25 @@ TILES = {
 }  # fmt: skip
 # Those that tiling.h cuts: blocks of a processor.
 HELD = {"small": (4, 8), "bf16x3_small": (1, 2), "mma": (2, 4), "splitk": (1, 2),
-        "gemv_col": (2, 4, 8), "gemv_row": (2, 4, 8), "skinny_mma": (2, 4, 8), "ring": (2,),
+        "gemv_col": (2, 4, 8), "gemv_row": (2, 4, 8), "ring": (2,),
         "skinny_wgmma": (1,), "tall": (2,)}  # fmt: skip
-THIN = {"gemv_col", "gemv_row", "skinny_mma", "ring", "skinny_wgmma", "tall"}
+THIN = {"gemv_col", "gemv_row", "ring", "skinny_wgmma", "tall"}
 # tall: rows and columns, and what a term takes of float32, float64, complex64.
 TALL = ((16, 16, 5, 9, 14), (64, 16, 15, 29, 45), (32, 32, 14, 26, 42), (48, 48, 34, 58, 92),
         (64, 64, 50, 93, 150))  # fmt: skip
+PAIRED = {"dmma", "dmma_tma", "bf16x3_packed"}  # complex numbers are two of twice the columns
 # Rows and columns, tiles of a block, what it costs in copies of items and of 16 bytes.
 SMALL = ((8, 8, 8, 160, 160), (16, 16, 2, 74, 74), (32, 32, 1, 85, 85), (48, 48, 1, 222, 222),
          (56, 64, 1, 279, 279), (56, 64, 1, 313, 262), (64, 64, 1, 300, 300))  # fmt: skip
 # Microseconds: a launch, one that copies, one that adds; a step, a term, an output, a block; a
-# byte of operands, of results, from the L2 cache, of a copy. Factors: a's or b's
-# terms are neighbours, are not in groups of 16 bytes; rows of results are not.
-TIMES = (3, 2, 2, 0.05, 1e-5, 1e-4, 0.3, 0.3e-6, 0.3e-6, 0.05e-6, 1e-6)
+# byte of operands, of results, from the L2 cache, of a copy; a column that is copied, a piece
+# that is added. How much slower what the L2 cache does not hold is. Factors: a's or b's terms
+# are neighbours, are not in groups of 16 bytes; rows of results are not.
+TIMES = (3, 2, 2, 0.05, 1e-5, 1e-4, 0.3, 0.3e-6, 0.3e-6, 0.05e-6, 1e-6, 0.02, 0.01, 1)
+COUNT = len(TIMES)
+L2_FROM, L2_OVER = 24e6, 40e6  # bytes: what is held whole, from where on little is
 PROCESSORS = 132
+MOST_DRAWN = 1200  # products of a seed in a result, at most
 COMPUTES = 12  # naive: what a term takes beside a line that a warp reads
 # The second step: rows that are expected to take times within CLOSE (of logarithms) share a
 # call; how firmly paces stay where the first step left them.
@@ -77,29 +85,50 @@ HEAD = """/*
 CALL = re.compile(r"(\w+) (\(.*?\)) (\(.*?\))(?:\+(\d+))? @ (\(.*?\)) (\(.*?\))(?:\+(\d+))?$")
 
 
-def operand(shape, strides, offset, item, inner):
-    """bytes, whether terms are neighbours, whether 16 bytes are neighbours wherever."""
-    vector = max(1, 16 // item)
-    near, far = (-1, -2) if strides[-1] <= strides[-2] else (-2, -1)
-    distinct = math.prod(n for n, s in zip(shape[:-2], strides[:-2], strict=True) if s)
-    wide = (strides[near] == 1 and shape[near] % vector == 0 and offset % vector == 0
-            and (strides[far] % vector == 0 or shape[far] == 1)
-            and all(s % vector == 0 for s in strides[:-2]))  # fmt: skip
-    along = (near == -1) == (inner == -1) and shape[-3 - inner] > 1
-    return distinct * shape[-1] * shape[-2] * item, along, wide
+def geometry(call: str) -> dict:
+    """A product as csrc/core/ops/matmul.c sees it: the stride of a single element is 0, and a
+    batch that shares an operand becomes rows or columns where the other's go on."""
+    dtype, *texts = CALL.match(call).groups()
+    sa, ta, oa, sb, tb, ob = (ast.literal_eval(t) if t else 0 for t in texts)
+    m, k, n = sa[-2], sa[-1], sb[-1]
+    extents = m, k, k, n, *sa[:-2], *sb[:-2]
+    strides = (*ta[-2:], *tb[-2:], *ta[:-2], *tb[:-2])
+    far = [step if extent > 1 else 0 for extent, step in zip(extents, strides, strict=True)]
+    g = dict(zip(("a_row", "a_col", "b_row", "b_col"), far, strict=False))
+    batches = math.prod(np.broadcast_shapes(sa[:-2], sb[:-2]))
+    a, b = far[4:] if batches > 1 else (0, 0)
+    if batches > 1 and b == 0 and (m == 1 or a == m * g["a_row"]):
+        g["a_row"] = a if m == 1 else g["a_row"]
+        m, batches, a = m * batches, 1, 0
+    elif batches > 1 and a == 0 and n == 1:
+        g["b_col"] = b
+        n, batches, b = n * batches, 1, 0
+    return {**g, "dtype": dtype, "item": ITEM[dtype], "m": m, "n": n, "k": k,
+            "batches": batches, "a": a, "b": b, "at": (oa, ob)}  # fmt: skip
+
+
+def operand(g: dict, lines: int, line: int, term: int, batch: int, offset: int):
+    """operand_of of choose.cu: bytes, whether terms are neighbours, whether 16 bytes are
+    neighbours wherever, and begin at multiples of 16 wherever a line does."""
+    vector = max(1, 16 // g["item"])
+    along = lines == 1 or (g["k"] > 1 and term <= line)
+    near, far, length, rest = (term, line, g["k"], lines) if along else (
+        line, term, lines, g["k"])  # fmt: skip
+    straight = (near == 1 and offset % vector == 0 and (far % vector == 0 or rest == 1)
+                and batch % vector == 0)  # fmt: skip
+    wide = straight and g["k"] > 1 and length % vector == 0
+    return lines * g["k"] * g["item"] * (g["batches"] if batch else 1), along, wide, straight
 
 
 def shape_of(call: str) -> dict:
     """What choose.cu knows of a product."""
-    dtype, *texts = CALL.match(call).groups()
-    sa, ta, oa, sb, tb, ob = (ast.literal_eval(t) if t else 0 for t in texts)
-    item = ITEM[dtype]
-    a, b = operand(sa, ta, oa, item, -1), operand(sb, tb, ob, item, -2)
-    batches = math.prod(np.broadcast_shapes(sa[:-2], sb[:-2]))
-    m, k, n = sa[-2], sa[-1], sb[-1]
-    result = batches * m * n * item
-    return {"class": CLASS[dtype], "item": item, "m": m, "n": n, "k": k, "batches": batches,
-            "a": a, "b": b, "bytes": a[0] + b[0], "result": result}  # fmt: skip
+    g = geometry(call)
+    a = operand(g, g["m"], g["a_row"], g["a_col"], g["a"], g["at"][0])
+    b = operand(g, g["n"], g["b_col"], g["b_row"], g["b"], g["at"][1])
+    result = g["batches"] * g["m"] * g["n"] * g["item"]
+    sizes = {name: g[name] for name in ("item", "m", "n", "k", "batches")}
+    return {"class": CLASS[g["dtype"]], **sizes, "a": a, "b": b, "bytes": a[0] + b[0],
+            "result": result}  # fmt: skip
 
 
 def up(a: int, b: int) -> int:
@@ -158,8 +187,8 @@ def tall_cut(p: dict) -> dict:
 def cut_few_columns(row: str, p: dict) -> dict:
     """What tiling.h decides of the rows for few columns."""
     n, k, item = p["n"], p["k"], p["item"]
-    along, wide = p["a"][1:]
-    b_along, b_wide = p["b"][1:]
+    along, wide = p["a"][1:3]
+    b_along, b_wide = p["b"][1:3]
     pair = p["class"] in ("PAIR", "PAIRS")
     if row == "gemv_row":
         wide = along and wide and item < 16
@@ -177,11 +206,6 @@ def cut_few_columns(row: str, p: dict) -> dict:
         parts = parts_of(k, 16)
         found = thin_cut(p, 8 // parts * 32 * vector, width, 256, 3 if width < 4 else 2)
         return {**found, "step": parts, "wide": (not along and wide) or vector == 1}
-    if row == "skinny_mma":
-        lines, step = 32 if item == 8 or along else 64, 64 if along and item < 8 else 32
-        parts, width = parts_of(k, 2 * step), 8 if n <= 8 else 16 if n <= 16 else 32
-        found = thin_cut(p, 8 // parts * lines, width, 4 * step * parts, 4)
-        return {**found, "step": step * parts, "packed": True}
     if row == "tall":
         return tall_cut(p)
     if row == "ring":
@@ -198,8 +222,8 @@ def cut(row: str, p: dict, tile, held: int, shortest: int) -> dict:
     if row in THIN:
         return cut_few_columns(row, p)
     m, n, k, item, batches = (p[name] for name in ("m", "n", "k", "item", "batches"))
-    along, wide = p["a"][1:]
-    b_along, b_wide = p["b"][1:]
+    along, wide = p["a"][1:3]
+    b_along, b_wide = p["b"][1:3]
     if row == "small":
         rows = wide and along and b_wide and not b_along
         ways = SMALL if p["class"] == "FLOAT" else SMALL[:3]
@@ -255,6 +279,32 @@ def cut(row: str, p: dict, tile, held: int, shortest: int) -> dict:
             "chunk": up(k, split)}  # fmt: skip
 
 
+def copied(row: str, p: dict, t: dict) -> tuple[int, float]:
+    """Kernels that copy operands first, bytes that these read."""
+    if row == "bf16x3_packed":  # whole tiles
+        lines = [up(p[extent], t[tile]) * t[tile] / p[extent]
+                 for extent, tile in (("m", "lines"), ("n", "columns"))]  # fmt: skip
+        return 1, p["a"][0] * lines[0] + p["b"][0] * lines[1]
+    if row in ("wgmma_f16", "imma"):
+        found = [x[0] for x in (p["a"], p["b"])
+                 if not (x[3] if row == "wgmma_f16" else x[1] and x[2])]  # fmt: skip
+        return len(found), sum(found)
+    if row in ("dmma", "dmma_tma") and p["class"] == "PAIRS":
+        found = p["n"] / 2, *(() if p["a"][1] and p["a"][3] else (p["m"],))
+        return 1, sum(found) * p["batches"] * p["k"] * 8
+    return t["packed"], p["b"][0] * t["packed"]
+
+
+def as_read(row: str, s: dict) -> dict:
+    """The product as the row multiplies it: the large operand first, complex numbers as two
+    columns each."""
+    if row in THIN and s["m"] < s["n"]:
+        return {**s, "m": s["n"], "n": s["m"], "a": s["b"], "b": s["a"]}
+    if row in PAIRED and s["class"] in ("PAIR", "PAIRS"):
+        return {**s, "n": 2 * s["n"], "k": 2 * s["k"], "item": s["item"] // 2}
+    return s
+
+
 def naive_term(s) -> float:
     """What a term takes where a warp's two reads touch that many lines of 128 bytes."""
     columns = min(32, s["n"])
@@ -271,9 +321,7 @@ def features(row, shapes, tile, way, held, shortest) -> dict:
     """What time_of of choose.cu multiplies with the paces."""
     found = collections.defaultdict(list)
     for s in shapes:
-        p = s
-        if row in THIN and s["m"] < s["n"]:
-            p = {**s, "m": s["n"], "n": s["m"], "a": s["b"], "b": s["a"]}
+        p = as_read(row, s)
         t = {"tiles": 1, "step": 1, "split": 1, "chunk": p["k"], "way": way, "packed": False,
              "wide": p["a"][2], **cut(row, p, tile, held, shortest)}  # fmt: skip
         blocks = t["blocks"] / PROCESSORS
@@ -289,13 +337,23 @@ def features(row, shapes, tile, way, held, shortest) -> dict:
         pieces = 2 * t["split"] * s["result"] if t["split"] > 1 else 0
         found["bytes"].append(s["bytes"] + pieces)
         lines = min(t["lines"], p["m"]) + min(t["columns"], p["n"])
-        found["read"].append(float(t["blocks"] * t["tiles"] * terms * lines * s["item"]))
+        found["read"].append(float(t["blocks"] * t["tiles"] * terms * lines * p["item"]))
         found["split"].append(t["split"] > 1)
-        found["packed"].append(t["packed"])
-        found["copied"].append(p["b"][0] * t["packed"])
+        found["parts"].append(t["split"] * (t["split"] > 1))
+        count, bytes_ = copied(row, p, t)
+        found["packed"].append(count)
+        found["copied"].append(bytes_)
+        copying = up(up(p["k"], 256) * p["batches"], 8 * PROCESSORS) * p["n"]
+        found["turns"].append(copying * t["packed"])
+        found["far"].append(min(1, max(0, (s["bytes"] + s["result"] - L2_FROM) / L2_OVER)))
         found["result"].append(s["result"])
-        found["uneven"].append(s["n"] * s["item"] % 16 != 0)
-        found["flags"].append([p["a"][1], p["b"][1], not t["wide"], not p["b"][2]])
+        divides = s["batches"] > 1  # naive: for each output
+        uneven = s["n"] * s["item"] % 16 != 0
+        found["uneven"].append(divides if row == "naive" else uneven)
+        along, narrow = [p["a"][1], p["b"][1]], [not t["wide"], not p["b"][2]]
+        is_naive = row == "naive"  # which waits less where terms are neighbours
+        found["flags"].append(along + ([0, 0] if is_naive else narrow))
+        found["late"].append([0, 0, *along] if is_naive else along + narrow)
         found["way"].append(t["way"])
     ways = np.array(found.pop("way"))
     return {"way": ways, **{name: np.array(v, float) for name, v in found.items()}}
@@ -303,17 +361,23 @@ def features(row, shapes, tile, way, held, shortest) -> dict:
 
 def expected(x, lines, xp=np):
     """us of each call: the least of the row's tiles."""
-    start, pack, add, step, term, output, block, memory, store, cache, copy = xp.exp(x[:11])
-    way = xp.exp(xp.concatenate([xp.zeros(1), x[16:]]))
+    times = xp.exp(x[:COUNT])
+    start, pack, add, step, term, output, block, memory, store, cache, copy = times[:11]
+    turn, piece, far = times[11:]
+    way = xp.exp(xp.concatenate([xp.zeros(1), x[COUNT + 5 :]]))
     best = None
     for f in lines:
-        slower = xp.exp(f["flags"] @ x[11:15])
+        slower = xp.exp(f["flags"] @ x[COUNT : COUNT + 4])
+        late = xp.exp(f["late"] @ x[COUNT : COUNT + 4])
+        narrow = xp.exp(f["uneven"] * x[COUNT + 4])
+        away = 1 + f["far"] * far
         tile = way[f["way"]]
-        work = (f["steps"] * step + f["terms"] * tile * term * slower
-                + f["outputs"] * tile * output + f["blocks"] * block)  # fmt: skip
+        work = (f["steps"] * step * late * away + f["terms"] * tile * term * slower
+                + f["outputs"] * tile * output * narrow + f["blocks"] * block)  # fmt: skip
         reads = f["read"] * cache * slower
-        moved = f["bytes"] * memory + f["result"] * store * xp.exp(f["uneven"] * x[15])
+        moved = f["bytes"] * memory * away + f["result"] * store * narrow
         time = start + f["packed"] * pack + f["copied"] * copy + f["split"] * add
+        time = time + f["turns"] * turn + f["parts"] * piece
         time = time + xp.cbrt(work**3 + moved**3 + reads**3)
         best = time if best is None else xp.minimum(best, time)
     return best
@@ -329,7 +393,7 @@ def fit(row: str, shapes, us, weight):
                      for way, t in enumerate(tiles or [None])]  # fmt: skip
             costs = [cost for *_, cost in tiles[1:]] or [1] * max(f["way"].max() for f in lines)
             first = np.concatenate([np.log(TIMES), np.zeros(5), np.log(costs)])
-            certain = np.repeat([0.1, 1, 0.5], [11, 5, len(costs)])
+            certain = np.repeat([0.1, 1, 0.5], [COUNT, 5, len(costs)])
 
             def error(x, lines=lines, first=first, certain=certain):
                 apart = np.log(expected(x, lines) / us) / 0.05
@@ -372,62 +436,105 @@ def refine(found: dict, places: dict, times: np.ndarray) -> dict:
 def entry(row, name, found, x) -> str:
     """A pace of choose.cu."""
     _, _, _, tiles, held, shortest = found
-    times = np.exp(x[:11])
+    times = np.exp(x[:COUNT])
     drawn = ", ".join(f"{{{m}, {n}}}" for m, n, _ in tiles)
-    starts, parts, rates = times[:3] * 1e3, times[3:7] * 1e3, 1e-3 / times[7:]
-    numbers = [f"{v:.4g}" for v in (*starts, *parts, *rates)]
-    factors = ", ".join(f"{v:.2f}" for v in np.exp(x[11:16]))
-    ways = ", ".join(f"{v:.3g}" for v in np.exp([0, *x[16:]]))
-    return (f"{{{row}, {name}, {{{drawn}}}, {held}, {shortest}, {', '.join(numbers[:7])},\n"
-            f"    {', '.join(numbers[7:])}, {{{factors}}}, {{{ways}}}}},")  # fmt: skip
+    rates, far = 1e-3 / times[7:11], times[13]
+    ns = *times[:7] * 1e3, *times[11:13] * 1e3
+    numbers = [f"{v:.4g}" for v in (*ns, *rates, far)]
+    factors = ", ".join(f"{v:.2f}" for v in np.exp(x[COUNT : COUNT + 5]))
+    ways = ", ".join(f"{v:.3g}" for v in np.exp([0, *x[COUNT + 5 :]]))
+    return (f"{{{row}, {name}, {{{drawn}}}, {held}, {shortest}, {', '.join(numbers[:9])},\n"
+            f"    {', '.join(numbers[9:])}, {{{factors}}}, {{{ways}}}}},")  # fmt: skip
+
+
+def seeds_of(calls: list[str], held: list[int]) -> np.ndarray:
+    """Whether each call is one that these seeds draw."""
+    drawn = set()
+    for seed in held:
+        draw = random.Random(f"regret matmul {seed}")
+        drawn |= {draw_product(draw, 1024 * MI).label for _ in range(MOST_DRAWN)}
+    return np.array([call in drawn for call in calls])
+
+
+def times_of(row: list) -> dict:
+    """us of each row; the one that was chosen ran once more, without its name."""
+    _, _, _, chosen, us = row
+    times = {name: t for name, t in us.items() if name}
+    return {**times, chosen: min(us[""], times.get(chosen, us[""]))}
+
+
+def paces_of(shapes, times, held, rows) -> tuple[dict, list[dict]]:
+    """row -> its fit and pace, of one class of dtypes; and what is expected of each call."""
+    found, places = {}, {}
+    for row in rows:
+        at = np.array([i for i, t in enumerate(times) if row in t and not held[i]])
+        if len(at) < 15:
+            continue
+        us = np.array([times[i][row] for i in at])
+        best = np.array([min(times[i].values()) for i in at])
+        weight = np.sqrt(np.minimum(1, best / us))
+        found[row] = fit(row, [shapes[i] for i in at], us, weight)
+        places[row] = at
+    table = np.array([[t.get(row, np.inf) for row in found] for t in times])
+    known = np.isfinite(table).any(axis=1) & ~held
+    number = np.cumsum(known) - 1
+    places = {row: number[at] for row, at in places.items()}
+    paces, guess = refine(found, places, table[known]), [{} for _ in shapes]
+    for row, x in paces.items():
+        _, _, _, tiles, blocks, shortest = found[row]
+        at = [i for i, t in enumerate(times) if row in t]
+        lines = [features(row, [shapes[i] for i in at], t, way, blocks, shortest)
+                 for way, t in enumerate(tiles or [None])]  # fmt: skip
+        for i, us in zip(at, expected(x, lines), strict=True):
+            guess[i][row] = us
+    return {row: (found[row], x) for row, x in paces.items()}, guess
+
+
+def report(title: str, times: list[dict], guess: list[dict]) -> None:
+    """How often the row that is expected to be the fastest is, and which it is taken for."""
+    regrets, lost = [], collections.Counter()
+    for us, of_row in zip(times, guess, strict=True):
+        if not of_row:
+            continue
+        chosen, best = min(of_row, key=of_row.get), min(of_row, key=us.get)
+        regrets.append(us[chosen] / us[best])
+        lost[chosen, best] += us[chosen] > 1.05 * us[best]
+    if regrets:
+        shares = [sum(r <= most for r in regrets) / len(regrets) for most in (1.05, 1.25)]
+        print(f"{title:12} {len(regrets):5} calls {shares[0]:.1%} {shares[1]:.1%} "
+              f"{max(regrets):.2f} {lost.most_common(4)}", flush=True)  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file", nargs="?", default=HERE / "results/regret/nvidia-h200.json")
     parser.add_argument("--drop", nargs="*", default=(), help="rows that are not fitted")
+    parser.add_argument("--held", nargs="*", default=(), type=int,
+                        help="seeds whose calls are not fitted, but judged")  # fmt: skip
     parser.add_argument("--out", type=pathlib.Path, default=PACES)
     arguments = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
     facts = json.loads(pathlib.Path(arguments.file).read_text())
     calls = [row for row in facts["rows"] if row[0] == "matmul"]
-    shapes = [shape_of(row[2]) for row in calls]
+    shapes, times = [shape_of(row[2]) for row in calls], [times_of(row) for row in calls]
+    held = seeds_of([row[2] for row in calls], arguments.held)
     guess = [{} for _ in calls]
     entries = []
     first = "naive", "small"  # which take every call: what they do bounds the others
     rows = [row for row in dict.fromkeys((*first, *TILES, *HELD)) if row not in arguments.drop]
     for name in ORDER:
-        of_class = [i for i, s in enumerate(shapes) if s["class"] == name]
-        found, places = {}, {}
-        for row in rows:
-            at = [i for i in of_class if row in calls[i][4]]
-            if len(at) < 15:
-                continue
-            us = np.array([calls[i][4][row] for i in at])
-            best = np.array([min(calls[i][4].values()) for i in at])
-            weight = np.sqrt(np.minimum(1, best / us))
-            found[row] = fit(row, [shapes[i] for i in at], us, weight)
-            places[row] = np.searchsorted(of_class, at)
-        times = np.array([[calls[i][4].get(row, np.inf) for row in found] for i in of_class])
-        for row, x in refine(found, places, times).items():
-            entries.append(entry(row, name, found[row], x))
-            for i, us in zip(places[row], expected(x, found[row][2]), strict=True):
-                guess[of_class[i]][row] = us
-    head = HEAD.format(count=len(calls), device=facts["device"], date=facts["date"])
+        at = np.array([i for i, s in enumerate(shapes) if s["class"] == name])
+        paces, of_class = paces_of(
+            [shapes[i] for i in at], [times[i] for i in at], held[at], rows)  # fmt: skip
+        entries += [entry(row, name, found, x) for row, (found, x) in paces.items()]
+        for i, us in zip(at, of_class, strict=True):
+            guess[i] = us
+        report(name, [times[i] for i in at], of_class)
+    head = HEAD.format(count=int((~held).sum()), device=facts["device"], date=facts["date"])
     arguments.out.write_text(head + "\n".join(entries) + "\n")
-    regrets = collections.defaultdict(list)
-    lost = collections.Counter()
-    for i, (call, of_row) in enumerate(zip(calls, guess, strict=True)):
-        times = {row: us for row, us in call[4].items() if row in of_row}
-        if times:
-            chosen, best = min(times, key=of_row.get), min(times, key=times.get)
-            regrets[shapes[i]["class"]].append(times[chosen] / times[best])
-            lost[chosen, best] += times[chosen] > 1.05 * times[best]
-    regrets["all"] = [r for found in list(regrets.values()) for r in found]
-    for name, found in regrets.items():
-        shares = [sum(r <= most for r in found) / len(found) for most in (1.05, 1.25)]
-        print(f"{name:7} {len(found):5} calls {shares[0]:.1%} {shares[1]:.1%} {max(found):.2f}")
-    print(lost.most_common(16))
+    for title, of in (("all", held | ~held), ("fitted", ~held), ("held out", held)):
+        at = np.flatnonzero(of)
+        report(title, [times[i] for i in at], [guess[i] for i in at])
 
 
 if __name__ == "__main__":

@@ -2,11 +2,12 @@
 
     python benchmarks/regret.py [--op matmul ...] [--seed 1 ...] [--calls 300] [--seconds 120]
     python benchmarks/regret.py --without ROW ...     what calls lose without these rows
+    python benchmarks/regret.py --again H200          of products, what would be chosen now
 
 Calls drawn at random, through the public functions; each is timed without a name and by every
 production row that takes it, in turns. Of a GPU the arrays are PyTorch's, and events tell the
 time of some calls that wait behind another kernel: what the device takes, without the host.
-`--without` asks of the calls on file: no GPU is needed.
+`--without` and `--again` ask of the calls on file: no GPU is needed.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import json
 import math
 import pathlib
 import random
+import re
 import statistics
 import sys
 import time
@@ -25,6 +27,7 @@ import time
 import numpy as np
 
 import gpuops
+from gpuops import _core
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from regret_draw import DRAWN, Operand, Pairs, Product, Step, draw_call
@@ -213,6 +216,43 @@ def losses(rows: list[dict], names: list[str]) -> str:
     return markdown(["operation", "kind", "calls", "median", "95 %", "lose 3 %"], lines)
 
 
+def there(word: str, shape: tuple, strides: tuple | None = None, offset: int = 0):
+    """An array of the simulator's with these strides and offset, in items, and no memory."""
+    if word == "bfloat16":
+        import ml_dtypes
+
+        dtype = np.dtype(ml_dtypes.bfloat16)
+        gpuops.to_device(np.zeros(1, dtype), "cpu")  # from then on the core knows it
+    else:
+        dtype = np.dtype(word)
+    steps = strides and tuple(step * dtype.itemsize for step in strides)
+    at = (1 << 20) + offset * dtype.itemsize
+    return gpuops.DeviceArray(_core.borrow(at, shape, steps, dtype, ("sim", 0), None, True))
+
+
+def operands(label: str):
+    """Those of a product, from its label (regret_draw.py)."""
+    word, _, rest = label.partition(" ")
+    for operand in rest.split(" @ "):
+        shape, strides, offset = re.fullmatch(r"\((.+)\) \((.+)\)(\+\d+)?", operand).groups()
+        numbers = [tuple(map(int, text.split(","))) for text in (shape, strides)]
+        yield there(word, *numbers, int(offset or 0))
+
+
+def again(row: dict, like: str) -> dict:
+    """A product on file as it would be chosen now, beside the rows that may be chosen. What
+    was chosen then ran twice: by its name and without."""
+    told = gpuops.explain("matmul", *operands(row["call"]), device="sim", like=like)
+    us = {
+        **row["us"],
+        row["chosen"]: min(row["us"][""], row["us"].get(row["chosen"], math.inf)),
+    }
+    us = {c.kernel: us[c.kernel] for c in told.candidates if c.kernel in us}
+    us[""] = math.inf  # what is chosen now may be too slow to have been timed
+    refused = [c.kernel for c in told.candidates if c.refusal and c.kernel in us]
+    return {**row, "chosen": told.kernel, "us": us, "refused": refused}
+
+
 def write(path: pathlib.Path, facts: dict, rows: list[dict]) -> None:
     """A call a line; what the file has of other operations stays."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -271,6 +311,7 @@ def main() -> int:
     parser.add_argument(
         "--without", nargs="*", help="rows that are left out of the calls on file"
     )
+    parser.add_argument("--again", metavar="GPU", help="the one that the calls on file ran on")
     parser.add_argument(
         "--out", type=pathlib.Path, help="the file of the results, or of --without"
     )
@@ -278,6 +319,14 @@ def main() -> int:
     arguments.most = arguments.most or (64 if arguments.device == "cpu" else 1024) * MI
     facts = about(arguments.device)
     path = arguments.out or RESULTS / "regret" / results_path(facts).name
+    if arguments.again:
+        path = arguments.out or RESULTS / "regret" / f"nvidia-{arguments.again.lower()}.json"
+        rows = [
+            again(row, arguments.again) for row in read(path)["rows"] if row["op"] == "matmul"
+        ]
+        print(summary(rows))
+        print(pairs(rows, 40))
+        return 0
     if arguments.without:
         if not path.exists():
             parser.error(f"no calls are on file in {path}; --out names another file")

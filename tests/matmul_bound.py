@@ -26,7 +26,6 @@ CUT = {
     "bf16x3",
     "wgmma_f16",
     "tf32",
-    "skinny_mma",
     "mma",
     "ring",
     "skinny_wgmma",

@@ -167,7 +167,9 @@ def test_threads_changed_by_another_thread():
         other.join()
 
 
-@pytest.mark.parametrize(("before", "now"), [("pieces", "bf16x3_packed"), ("dots", "gemv_row")])
+@pytest.mark.parametrize(
+    ("before", "now"), [("pieces", "bf16x3_packed"), ("fragments", "ring")]
+)
 def test_a_kernel_that_was_renamed_says_so(before, now):
     """Wherever it can be named: the old name is not taken silently."""
     a = np.ones((8, 8), np.float32)

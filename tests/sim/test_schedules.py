@@ -147,7 +147,7 @@ def calls(op):
 
 # Kernels whose instructions sim has not.
 ASSEMBLY = {
-    "imma", "bf16x3", "dmma", "skinny_mma", "bf16x3_small", "fp16x2", "dmma_tma",
+    "imma", "bf16x3", "dmma", "bf16x3_small", "fp16x2", "dmma_tma",
     "mma", "bf16x3_packed", "skinny_wgmma", "ring", "tf32", "wgmma_f16",
 }  # fmt: skip
 

@@ -8,11 +8,13 @@
  *
  *     launches + (work^3 + moved^3 + reads^3)^(1/3)
  *
+ * - launches: the kernel's own, those that copy operands first, one that adds pieces of sums;
  * - work: steps that an SM waits for and terms that it computes, wave by wave of blocks;
  * - moved: bytes of the operands and of the result, once, at the memory's rate;
  * - reads: bytes that tiles read again, at the rate of the L2 cache.
  *
- * The cubes make it the longest of the three, a little more where two are alike. How many
+ * Where operands and result do not fit into the L2 cache, steps and bytes take longer. The
+ * cubes make it the longest of the three, a little more where two are alike. How many
  * blocks there are and what each does stands in tiling.h, where the kernels' plans have it from
  * as well. The paces are in choose_paces.inc, which benchmarks/fit_choose.py writes;
  * tests/ops/test_like.py holds how often they find the best kernel of the calls on file.
@@ -28,7 +30,7 @@
     ROW(naive) ROW(small) ROW(blocktiled) ROW(splitk) ROW(tall) ROW(outer) ROW(outer_mma) ROW(imma) ROW(dmma) ROW(dmma_tma) \
     ROW(bf16x3_packed) ROW(bf16x3_small) ROW(mma) ROW(bf16x3) ROW(wgmma_f16) \
     ROW(gemv_col) ROW(gemv_row) \
-    ROW(skinny_mma) ROW(ring) ROW(skinny_wgmma) ROW(tf32) ROW(fp16x2)
+    ROW(ring) ROW(skinny_wgmma) ROW(tf32) ROW(fp16x2)
 /* clang-format on */
 #define NAMED(name) name,
 #define DECLARED(name) extern const gop_row matmul_##name##_row;
@@ -36,12 +38,13 @@ CANDIDATES(DECLARED)
 enum candidate { CANDIDATES(NAMED) CANDIDATE_COUNT };
 
 /* Dtypes of one pace: by their bytes, and by what multiplies them. */
-enum dtype_class { BYTE, SHORT, WORD, LONG, HALF, FLOAT, DOUBLE, PAIR, PAIRS, CLASSES };
+enum dtype_class { BIT, BYTE, SHORT, WORD, LONG, HALF, FLOAT, DOUBLE, PAIR, PAIRS, CLASSES };
 
 static dtype_class class_of(gop_dtype dtype)
 {
     switch (dtype) {
     case GOP_BOOL:
+        return BIT;
     case GOP_INT8:
     case GOP_UINT8:
         return BYTE;
@@ -71,12 +74,21 @@ static dtype_class class_of(gop_dtype dtype)
 /* Rows for few columns: where there are few rows, operands change places. */
 static bool is_thin(candidate row)
 {
-    return row == gemv_row || row == gemv_col || row == skinny_mma || row == ring ||
-           row == skinny_wgmma || row == tall;
+    return row == gemv_row || row == gemv_col || row == ring || row == skinny_wgmma ||
+           row == tall;
+}
+
+/* Rows that multiply complex numbers as real ones, of twice the columns and terms. */
+static bool is_real(candidate row)
+{
+    return row == dmma || row == dmma_tma || row == bf16x3_packed;
 }
 
 enum { WAYS = 7 }; /* tiles of a row at most */
 enum factor { A_ALONG, B_ALONG, A_NARROW, B_NARROW, OUT_NARROW, FACTORS };
+/* Of naive, which reads and writes item by item: how long it waits where terms of a or b are
+ * neighbours, and OUT_NARROW where there is a batch, by whose extents it divides. */
+static const factor A_LATE = A_NARROW, B_LATE = B_NARROW;
 
 /* What a row takes for a class of dtypes. Times are in ns, rates in bytes a ns. */
 struct pace {
@@ -87,11 +99,12 @@ struct pace {
     } tile[3];    /* the row takes the one that is done soonest; none: tiling.h has them */
     int held;     /* blocks that an SM has at once */
     int shortest; /* terms of the shortest piece of a sum, where tiles are given; 0: whole */
-    float start, pack,
-        add;    /* a launch, one that copies b first, one that adds pieces of sums */
-    float step; /* of a turn, for each step of its sums: waiting */
+    float start, pack, add; /* a launch, one that copies first, one that adds pieces of sums */
+    float step;             /* of a turn, for each step of its sums: waiting */
     float term, output, block; /* of an SM, for each term of an output, output, block */
+    float turn, piece;         /* of a column that is copied, of a piece of a sum */
     float memory, store, cache, packing;
+    float far; /* how much longer steps and bytes take that the L2 cache does not hold */
     float factor[FACTORS]; /* slower where terms of a or b are neighbours, where these or
                               results do not come in groups of 16 bytes */
     float way[WAYS];       /* a term or output of this tile beside others */
@@ -104,34 +117,37 @@ static const pace paces[] = {
 /* The GPU on which they were measured. */
 enum { PACE_PROCESSORS = 132 };
 static const double PACE_CLOCK = 1.98e9, PACE_MEMORY = 4.92e12; /* Hz; bytes a second */
+/* Bytes that its L2 cache holds whole; from how many more on it holds little of them. */
+static const float L2_FROM = 24e6f, L2_OVER = 40e6f;
 
 /* An operand as tiles read it. */
 struct read_operand {
     float bytes;
     bool along, narrow; /* terms are neighbours; groups of 16 bytes are not whole */
+    bool straight;      /* lines are of neighbours and begin at multiples of 16 bytes */
 };
 
 static read_operand operand_of(const gop_gemm &g, const void *data, int64_t item, int64_t lines,
                                int64_t line, int64_t term, const int64_t *batch)
 {
     const int64_t group = item < 16 ? 16 / item : 1;
-    const bool along = gop_magnitude(term) <= gop_magnitude(line);
+    const bool along = lines == 1 || (g.k > 1 && gop_magnitude(term) <= gop_magnitude(line));
     const int64_t near = along ? term : line, far = along ? line : term;
     const int64_t length = along ? g.k : lines, rest = along ? lines : g.k;
-    bool wide = near == 1 && length % group == 0 && (rest == 1 || far % group == 0) &&
-                (uintptr_t)data % 16 == 0;
+    bool straight = near == 1 && (rest == 1 || far % group == 0) && (uintptr_t)data % 16 == 0;
     float bytes = (float)(lines * g.k * item);
     for (int axis = 0; axis < g.batch_rank; axis++) {
-        wide = wide && batch[axis] % group == 0;
+        straight = straight && batch[axis] % group == 0;
         if (batch[axis]) bytes *= (float)g.extent[axis];
     }
-    return {bytes, along && lines > 1, !wide};
+    return {bytes, along, !straight || g.k <= 1 || length % group != 0, straight};
 }
 
 struct seen {
     const gop_gemm &g;
     read_operand a, b;
     float result;
+    float far;            /* 0: the L2 cache holds all; 1: little */
     bool narrow;          /* rows of results are no groups of 16 bytes */
     int processors;       /* of the device */
     float faster, memory; /* beside the one that was measured */
@@ -184,8 +200,6 @@ static matmul_tiling tiling_by(const pace &of, const tiling_of &p, gop_dtype dty
         return gemv_row_tiling(p);
     case gemv_col:
         return gemv_col_tiling(p);
-    case skinny_mma:
-        return skinny_mma_tiling(p);
     case ring:
         return ring_tiling(p, of.dtypes >= PAIR ? 2 : 1);
     case skinny_wgmma:
@@ -209,6 +223,38 @@ static float naive_term(const tiling_of &p)
            (COMPUTES + 2);
 }
 
+/* What a row copies before it multiplies. */
+struct copies {
+    int kernels;
+    float bytes;
+};
+
+static copies copies_of(const seen &s, const pace &of, const tiling_of &p,
+                        const matmul_tiling &t, float b_bytes)
+{
+    const auto each = [&](bool a, bool b) {
+        return copies{a + b, (a ? s.a.bytes : 0) + (b ? s.b.bytes : 0)};
+    };
+    const auto whole = [](int64_t extent, int tile) {
+        return (float)(blocks_for(extent, tile) * tile) / (float)extent;
+    };
+    switch (of.row) {
+    case bf16x3_packed: /* both, whole tiles of them */
+        return {1, s.a.bytes * whole(p.m, t.lines) + s.b.bytes * whole(p.n, t.columns)};
+    case wgmma_f16: /* what no map can fetch */
+        return each(!s.a.straight, !s.b.straight);
+    case imma: /* what does not have its terms side by side */
+        return each(!s.a.along || s.a.narrow, !s.b.along || s.b.narrow);
+    case dmma:
+    case dmma_tma: /* of complex numbers b as real ones, a where its terms are not neighbours */
+        if (of.dtypes < PAIR) return {};
+        return {1, (float)((p.n / 2 + (s.a.along && s.a.straight ? 0 : p.m)) * p.batches) *
+                       (float)(p.k * p.item)};
+    default: /* the small operand */
+        return t.packed ? copies{1, b_bytes} : copies{};
+    }
+}
+
 /* Seconds of a product cut like this; `p` has the operands as the kernel sees them. */
 static double time_of(const seen &s, const pace &of, const tiling_of &p, const matmul_tiling &t,
                       float a_bytes, float b_bytes)
@@ -221,24 +267,32 @@ static double time_of(const seen &s, const pace &of, const tiling_of &p, const m
     const float terms = (float)(t.chunk < p.k ? t.chunk : p.k);
     const float outputs = (float)(t.lines * t.columns * t.tiles) * of.way[t.way];
     const float steps = ceilf(terms / (float)t.step);
-    float slower = 1;
-    if (p.a_along) slower *= of.factor[A_ALONG];
-    if (p.b_along) slower *= of.factor[B_ALONG];
-    if (!t.wide) slower *= of.factor[A_NARROW];
-    if (!p.b_wide) slower *= of.factor[B_NARROW];
-    const float term = of.row == naive ? of.term * naive_term(p) : of.term;
-    const float work = (float)(full + (left > 0)) * steps * of.step +
-                       rounds * outputs * (terms * term * slower + of.output) +
+    const auto factors = [&](bool of_a, factor a, bool of_b, factor b) {
+        return (of_a ? of.factor[a] : 1) * (of_b ? of.factor[b] : 1);
+    };
+    const bool is_naive = of.row == naive;
+    float slower = factors(p.a_along, A_ALONG, p.b_along, B_ALONG), late;
+    if (is_naive) late = factors(p.a_along, A_LATE, p.b_along, B_LATE);
+    else late = slower *= factors(!t.wide, A_NARROW, !p.b_wide, B_NARROW);
+    const float narrow = (is_naive ? p.batches > 1 : s.narrow) ? of.factor[OUT_NARROW] : 1;
+    const float term = is_naive ? of.term * naive_term(p) : of.term;
+    const float away = 1 + s.far * of.far;
+    const float work = (float)(full + (left > 0)) * steps * of.step * late * away +
+                       rounds * outputs * (terms * term * slower + of.output * narrow) +
                        rounds * of.block;
     const float pieces = t.split > 1 ? 2 * (float)t.split * s.result : 0;
-    const float moved = (a_bytes + b_bytes + pieces) / of.memory +
-                        s.result / of.store * (s.narrow ? of.factor[OUT_NARROW] : 1);
+    const float moved =
+        (a_bytes + b_bytes + pieces) / of.memory * away + s.result / of.store * narrow;
     const float lines = fminf((float)t.lines, (float)p.m) + fminf((float)t.columns, (float)p.n);
     const float reads =
         (float)t.blocks * (float)t.tiles * terms * lines * (float)p.item / of.cache * slower;
-    float start = of.start;
-    if (t.packed) start += of.pack + b_bytes / of.packing;
-    if (t.split > 1) start += of.add;
+    const copies c = copies_of(s, of, p, t, b_bytes);
+    float start = of.start + (float)c.kernels * of.pack + c.bytes / of.packing;
+    if (t.packed) {
+        const int64_t blocks = blocks_for(p.k, 256) * p.batches;
+        start += (float)(blocks_for(blocks, 8 * (int64_t)p.processors) * p.n) * of.turn;
+    }
+    if (t.split > 1) start += of.add + (float)t.split * of.piece;
     const float cubes = cube(work / s.faster) + cube(moved / s.memory) + cube(reads / s.faster);
     /* Its cubic root: cbrtf takes ten times as long. */
     return 1e-9 * (double)(start + exp2f(log2f(cubes) * (1 / 3.0f)));
@@ -249,7 +303,9 @@ static double row_time(const seen &s, const pace &of, const tiling_of &whole, go
 {
     if ((of.row == outer || of.row == outer_mma) && whole.k > OUTER_TERMS) return INFINITY;
     const bool swapped = is_thin(of.row) && whole.m < whole.n;
-    const tiling_of p = swapped ? tiling_swapped(whole) : whole;
+    tiling_of p = whole;
+    if (of.dtypes >= PAIR && is_real(of.row)) p.n *= 2, p.k *= 2, p.item /= 2;
+    if (swapped) p = tiling_swapped(p);
     const float a_bytes = swapped ? s.b.bytes : s.a.bytes,
                 b_bytes = swapped ? s.a.bytes : s.b.bytes;
     double least = INFINITY;
@@ -288,10 +344,15 @@ static void matmul_expect(const gop_ctx *ctx, const gop_task *task, int all, dou
     const gop_device_info &info = ctx->info;
     const float faster = info.clock > 0 ? (float)(info.clock / PACE_CLOCK) : 1;
     const float memory = info.bandwidth > 0 ? (float)(info.bandwidth / PACE_MEMORY) : 1;
+    const read_operand a = operand_of(g, task->in[0].data, item, g.m, g.a_row, g.a_col, g.a),
+                       b = operand_of(g, task->in[1].data, item, g.n, g.b_col, g.b_row, g.b);
+    const float result = (float)(g.batches * g.m * g.n * item);
+    const float beyond = (a.bytes + b.bytes + result - L2_FROM) / L2_OVER;
     const seen s = {g,
-                    operand_of(g, task->in[0].data, item, g.m, g.a_row, g.a_col, g.a),
-                    operand_of(g, task->in[1].data, item, g.n, g.b_col, g.b_row, g.b),
-                    (float)(g.batches * g.m * g.n * item),
+                    a,
+                    b,
+                    result,
+                    fminf(fmaxf(beyond, 0), 1),
                     g.n * item % 16 != 0,
                     info.processors > 0 ? info.processors : PACE_PROCESSORS,
                     faster,

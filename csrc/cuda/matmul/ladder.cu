@@ -42,7 +42,6 @@
     ROW(matmul, small) \
     ROW(matmul, gemv_col) \
     ROW(matmul, gemv_row) \
-    ROW(matmul, skinny_mma) \
     ROW(matmul, ring) \
     ROW(matmul, skinny_wgmma)
 /* clang-format on */

@@ -354,4 +354,5 @@ extern const gop_row matmul_ring_row = {
     .plan = matmul_ring_plan,
     .dtypes = GOP_SM80 ? THIN_DTYPES : 0,
     .imagined = THIN_DTYPES,
+    .before = "fragments",
 };

@@ -140,23 +140,6 @@ static inline matmul_tiling gemv_col_tiling(const tiling_of &p)
     return t;
 }
 
-static inline matmul_tiling skinny_mma_tiling(const tiling_of &p)
-{
-    matmul_tiling t = {};
-    t.columns = p.n <= 8 ? 8 : p.n <= 16 ? 16 : 32;
-    const int lines = p.item == 8 || p.a_along ? 32 : 64;    /* of a warp */
-    const int step = p.item == 8 ? 32 : p.a_along ? 64 : 32; /* its terms at a time */
-    t.parts = 1;
-    while (t.parts < THIN_WARPS && p.k >= 2 * step * t.parts) t.parts *= 2;
-    t.lines = THIN_WARPS / t.parts * lines;
-    t.tiles = 1;
-    t.step = step * t.parts;
-    t.packed = true;
-    t.wide = p.a_wide;
-    thin_split(p, 4 * step * t.parts, 4, &t);
-    return t;
-}
-
 enum { RING_LINES = 128, RING_LINE_BYTES = 128, SKINNY_WGMMA_COLUMNS = 128 };
 
 /* Whole lines through a ring of stages: as many chunks of a sum as fill the device. */
