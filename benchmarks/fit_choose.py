@@ -30,6 +30,7 @@ CLASS = {"bool": "BYTE", "int8": "BYTE", "uint8": "BYTE", "int16": "SHORT", "int
          "int64": "LONG", "float16": "HALF", "bfloat16": "HALF", "float32": "FLOAT",
          "float64": "DOUBLE", "complex64": "PAIR", "complex128": "PAIRS"}  # fmt: skip
 ORDER = ("BYTE", "SHORT", "WORD", "LONG", "HALF", "FLOAT", "DOUBLE", "PAIR", "PAIRS")
+# The times of wgmma_f16 stand in wgmma_f16_schedule.cu.
 # Rows whose tiles are given: rows and columns of each, what a term costs beside the first's;
 # blocks of a processor at once; terms of the shortest piece of a sum, 0: sums stay whole.
 # Several are tried.
@@ -42,7 +43,6 @@ TILES = {
     "bf16x3_packed": (
         [[(256, 128, 1), (256, 256, 0.9)], [(128, 128, 1), (256, 256, 0.9)]], (1,), 256),
     "bf16x3": ([[(128, 64, 1), (128, 128, 0.76), (256, 128, 0.61)]], (1,), 128),
-    "wgmma_f16": ([[(128, 128, 1), (256, 256, 0.7)], [(128, 128, 1)]], (1,), 256),
 }  # fmt: skip
 # Those that tiling.h cuts: blocks of a processor.
 HELD = {"small": (4, 8), "bf16x3_small": (1, 2), "mma": (2, 4), "splitk": (1, 2),

@@ -22,6 +22,7 @@
 
 #include "core/choice.h"
 #include "cuda/matmul/tiling.h"
+#include "cuda/matmul/wgmma_f16.h"
 
 /* clang-format off */
 #define CANDIDATES(ROW) \
@@ -307,6 +308,10 @@ static void matmul_expect(const gop_ctx *ctx, const gop_task *task, int all, dou
         const double time = row_time(s, of, p, dtype);
         seconds[of.row] = time;
         if ((of.row == naive || of.row == small) && time < least) least = time;
+    }
+    if (dtypes == HALF) { /* it has a pace for each of its tiles: wgmma_f16_schedule.cu */
+        matmul_schedule schedule;
+        seconds[wgmma_f16] = wgmma_f16_choose(ctx, task, &schedule);
     }
     if (task->call->params.matmul.precision > GOP_HIGHEST) expect_lower(task, seconds);
 }
