@@ -33,6 +33,7 @@ CLASS = {"bool": "BIT", "int8": "BYTE", "uint8": "BYTE", "int16": "SHORT", "int3
          "int64": "LONG", "float16": "HALF", "bfloat16": "HALF", "float32": "FLOAT",
          "float64": "DOUBLE", "complex64": "PAIR", "complex128": "PAIRS"}  # fmt: skip
 ORDER = ("BIT", "BYTE", "SHORT", "WORD", "LONG", "HALF", "FLOAT", "DOUBLE", "PAIR", "PAIRS")
+# The times of wgmma_f16 stand in wgmma_f16_schedule.cu.
 # Rows whose tiles are given: rows and columns of each, what a term costs beside the first's;
 # blocks of a processor at once; terms of the shortest piece of a sum, 0: sums stay whole.
 # Several are tried.
@@ -45,7 +46,6 @@ TILES = {
     "bf16x3_packed": (
         [[(256, 128, 1), (256, 256, 0.9)], [(128, 128, 1), (256, 256, 0.9)]], (1,), 256),
     "bf16x3": ([[(128, 64, 1), (128, 128, 0.76), (256, 128, 0.61)]], (1,), 128),
-    "wgmma_f16": ([[(128, 128, 1), (256, 256, 0.7)], [(128, 128, 1)]], (1,), 256),
     "outer": ([[(64, 128, 1)], [(64, 64, 1)], [(32, 32, 1)]], (2, 4), 0),
     "outer_mma": ([[(64, 128, 1)]], (4,), 0),
 }  # fmt: skip
@@ -285,9 +285,8 @@ def copied(row: str, p: dict, t: dict) -> tuple[int, float]:
         lines = [up(p[extent], t[tile]) * t[tile] / p[extent]
                  for extent, tile in (("m", "lines"), ("n", "columns"))]  # fmt: skip
         return 1, p["a"][0] * lines[0] + p["b"][0] * lines[1]
-    if row in ("wgmma_f16", "imma"):
-        found = [x[0] for x in (p["a"], p["b"])
-                 if not (x[3] if row == "wgmma_f16" else x[1] and x[2])]  # fmt: skip
+    if row == "imma":
+        found = [x[0] for x in (p["a"], p["b"]) if not (x[1] and x[2])]
         return len(found), sum(found)
     if row in ("dmma", "dmma_tma") and p["class"] == "PAIRS":
         found = p["n"] / 2, *(() if p["a"][1] and p["a"][3] else (p["m"],))

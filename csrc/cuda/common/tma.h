@@ -89,5 +89,16 @@ GOP_DEVICE void stmatrix(uint8_t *row, const uint32_t (&two)[4])
 #endif
 }
 
+/* The same, each matrix transposed. */
+GOP_DEVICE void stmatrix_trans(uint8_t *row, const uint32_t (&two)[4])
+{
+#if GOP_CODE_SM90
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                     shared_address(row)),
+                 "r"(two[0]), "r"(two[1]), "r"(two[2]), "r"(two[3])
+                 : "memory");
+#endif
+}
+
 #endif
 #endif

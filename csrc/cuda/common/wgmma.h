@@ -55,11 +55,11 @@ GOP_DEVICE void wgmma_commit(void)
 #endif
 }
 
-/* Waits until the products of all groups are in the sums. */
-GOP_DEVICE void wgmma_wait(void)
+/* Until all groups but the last N are in the sums. */
+template <int N = 0> GOP_DEVICE void wgmma_wait(void)
 {
 #if GOP_WGMMA
-    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
 #endif
 }
 
@@ -80,30 +80,55 @@ GOP_DEVICE uint64_t make_smem_desc(uint32_t address, int lead, int stride, int s
 #define GOP_SUMS8(s, i)                                                                        \
     "+f"(s[i]), "+f"(s[i + 1]), "+f"(s[i + 2]), "+f"(s[i + 3]), "+f"(s[i + 4]),                \
         "+f"(s[i + 5]), "+f"(s[i + 6]), "+f"(s[i + 7])
-#define GOP_WGMMA_(type)                                                                       \
+#define GOP_SUMS16(i) GOP_SUMS8(sum, i), GOP_SUMS8(sum, i + 8)
+#define GOP_SUMS32(i) GOP_SUMS16(i), GOP_SUMS16(i + 16)
+#define GOP_SUMS64(i) GOP_SUMS32(i), GOP_SUMS32(i + 32)
+#define GOP_SUMS96(i) GOP_SUMS64(i), GOP_SUMS32(i + 64)
+/* Names of operands in the text of an instruction. */
+#define GOP_TEXT16_0 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+#define GOP_TEXT16_1                                                                           \
+    ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define GOP_TEXT16_2                                                                           \
+    ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define GOP_TEXT16_3                                                                           \
+    ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define GOP_TEXT16_4                                                                           \
+    ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
+#define GOP_TEXT16_5                                                                           \
+    ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define GOP_TEXT32 GOP_TEXT16_0 GOP_TEXT16_1
+#define GOP_TEXT64 GOP_TEXT32 GOP_TEXT16_2 GOP_TEXT16_3
+/* Of n columns and half as many sums; a, b, on and the orders are the operands behind them. */
+#define GOP_WGMMA_(type, n, text, sums, a_at, b_at, on_at, a_order, b_order)                   \
     asm volatile("{\n"                                                                         \
                  ".reg .pred on;\n"                                                            \
-                 "setp.ne.b32 on, %66, 0;\n"                                                   \
-                 "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {"             \
-                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "      \
-                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, " \
-                 "%31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, " \
-                 "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, " \
-                 "%61, %62, %63}, %64, %65, on, 1, 1, %67, %68;\n"                             \
+                 "setp.ne.b32 on, %" on_at ", 0;\n"                                            \
+                 "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." type "." type " {" text      \
+                 "}, %" a_at ", %" b_at ", on, 1, 1, %" a_order ", %" b_order ";\n"            \
                  "}"                                                                           \
-                 : GOP_SUMS8(sum, 0), GOP_SUMS8(sum, 8), GOP_SUMS8(sum, 16),                   \
-                   GOP_SUMS8(sum, 24), GOP_SUMS8(sum, 32), GOP_SUMS8(sum, 40),                 \
-                   GOP_SUMS8(sum, 48), GOP_SUMS8(sum, 56)                                      \
+                 : sums                                                                        \
                  : "l"(a), "l"(b), "r"(on), "n"(A_TRANSPOSED), "n"(B_TRANSPOSED))
+#define GOP_WGMMA_OF(type)                                                                     \
+    if constexpr (SUMS == 32)                                                                  \
+        GOP_WGMMA_(type, "64", GOP_TEXT32, GOP_SUMS32(0), "32", "33", "34", "35", "36");       \
+    else if constexpr (SUMS == 64)                                                             \
+        GOP_WGMMA_(type, "128", GOP_TEXT64, GOP_SUMS64(0), "64", "65", "66", "67", "68");      \
+    else                                                                                       \
+        GOP_WGMMA_(type, "192", GOP_TEXT64 GOP_TEXT16_4 GOP_TEXT16_5, GOP_SUMS96(0), "96",     \
+                   "97", "98", "99", "100")
 
-/* sum += a b, or sum = a b where `on` is 0. HALF: float16, else bfloat16. A tile of a is stored
- * by rows, or transposed by columns; one of b by columns, or transposed by rows. */
-template <bool HALF, int A_TRANSPOSED = 0, int B_TRANSPOSED = 1>
-GOP_DEVICE void wgmma_add(float (&sum)[64], uint64_t a, uint64_t b, int on)
+/* sum += a b, or sum = a b where `on` is 0, of 64 rows and 2 SUMS columns: 64, 128 or 192.
+ * HALF: float16, else bfloat16. A tile of a lies by rows, or transposed by columns; one of b
+ * by columns, or transposed by rows. */
+template <bool HALF, int A_TRANSPOSED = 0, int B_TRANSPOSED = 1, int SUMS>
+GOP_DEVICE void wgmma_add(float (&sum)[SUMS], uint64_t a, uint64_t b, int on)
 {
 #if GOP_WGMMA
-    if constexpr (HALF) GOP_WGMMA_("f16");
-    else GOP_WGMMA_("bf16");
+    if constexpr (HALF) {
+        GOP_WGMMA_OF("f16");
+    } else {
+        GOP_WGMMA_OF("bf16");
+    }
 #endif
 }
 
@@ -149,7 +174,13 @@ GOP_DEVICE void wgmma_add(float (&sum)[32], const uint32_t (&a)[4], uint64_t b, 
 #endif
 }
 
+#undef GOP_WGMMA_OF
 #undef GOP_WGMMA_
+#undef GOP_TEXT64
+#undef GOP_TEXT32
+#undef GOP_SUMS64
+#undef GOP_SUMS32
+#undef GOP_SUMS16
 #undef GOP_SUMS8
 
 #endif

@@ -24,6 +24,8 @@
 
 #include "core/choice.h"
 #include "cuda/matmul/tall.h"
+#include "cuda/matmul/tiling.h"
+#include "cuda/matmul/wgmma_f16.h"
 
 /* clang-format off */
 #define CANDIDATES(ROW) \
@@ -241,8 +243,6 @@ static copies copies_of(const seen &s, const pace &of, const tiling_of &p,
     switch (of.row) {
     case bf16x3_packed: /* both, whole tiles of them */
         return {1, s.a.bytes * whole(p.m, t.lines) + s.b.bytes * whole(p.n, t.columns)};
-    case wgmma_f16: /* what no map can fetch */
-        return each(!s.a.straight, !s.b.straight);
     case imma: /* what does not have its terms side by side */
         return each(!s.a.along || s.a.narrow, !s.b.along || s.b.narrow);
     case dmma:
@@ -368,6 +368,10 @@ static void matmul_expect(const gop_ctx *ctx, const gop_task *task, int all, dou
         const double time = row_time(s, of, p, dtype);
         seconds[of.row] = time;
         if ((of.row == naive || of.row == small) && time < least) least = time;
+    }
+    if (dtypes == HALF) { /* it has a pace for each of its tiles: wgmma_f16_schedule.cu */
+        matmul_schedule schedule;
+        seconds[wgmma_f16] = wgmma_f16_choose(ctx, task, &schedule);
     }
     if (task->call->params.matmul.precision > GOP_HIGHEST) expect_lower(task, seconds);
 }

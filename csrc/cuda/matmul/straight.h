@@ -52,19 +52,32 @@ static inline straight_operand straight_operand_of(const gop_gemm &g, const int6
     return o;
 }
 
-/* The output, by rows; `copied`: no tensor map can write it. A map writes whole 16 bytes at the
- * end of a row, which in a slice of a wider array hold other items too. */
+/* The output, by lines of neighbours: `copied` says that no map can write it. One writes to the
+ * end of the 16 bytes that a line ends in, which in a slice of a wider array are others' too.
+ */
 static inline straight_operand straight_result(const gop_gemm &g, const void *data)
 {
-    straight_operand o = {g.n, g.m, g.batches, g.out_row, uniform_batch(g, g.out)};
-    if (g.m == 1) o.line = (g.n + 7) / 8 * 8;
-    if (g.batches == 1) o.batch = o.line * g.m;
-    o.copied = (g.n > 1 && g.out_col != 1) || g.n % 8 != 0 || !straight_strides(data, o);
+    const bool transposed = g.out_col != 1 && g.out_row == 1;
+    straight_operand o = {};
+    o.transposed = transposed, o.batches = g.batches;
+    o.inner = transposed ? g.m : g.n, o.outer = transposed ? g.n : g.m;
+    o.from_inner = transposed ? g.out_row : g.out_col;
+    o.line = transposed ? g.out_col : g.out_row;
+    if (o.outer == 1) o.line = (o.inner + 7) / 8 * 8;
+    o.batch = g.batches == 1 ? o.line * o.outer : uniform_batch(g, g.out);
+    o.copied =
+        (o.inner > 1 && o.from_inner != 1) || o.inner % 8 != 0 || !straight_strides(data, o);
     return o;
 }
 
-/* What a kernel that fetches by tensor maps is told: operands and results of a batch lie at
- * equal distances. (matmul_product has axes for a batch.) */
+/* Whether two neighbours of a line can be written as one. */
+static inline bool straight_pairs(const straight_operand &o, const void *data)
+{
+    return o.from_inner == 1 && (uintptr_t)data % 4 == 0 && o.line % 2 == 0 && o.batch % 2 == 0;
+}
+
+/* A product whose batch has its operands, and its results, at equal distances: what a kernel is
+ * told that fetches by maps. matmul_product has axes for a batch. */
 template <typename T> struct straight_product {
     const T *a, *b;
     T *out;
@@ -101,6 +114,23 @@ static inline size_t straight_bytes(const straight_operand &o)
 
 #if GOP_SM90
 
+/* Eight neighbours, by the words that they lie in. */
+GOP_DEVICE vec128<uint16_t> straight_eight(const uint16_t *from)
+{
+    const uint32_t *const words = (const uint32_t *)((uintptr_t)from & ~(uintptr_t)3);
+    const unsigned shift = (uintptr_t)from % 4 * 8;
+    uint32_t now = words[0], to[4];
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+        const uint32_t next = e < 3 || shift ? words[e + 1] : 0;
+        to[e] = __funnelshift_r(now, next, shift);
+        now = next;
+    }
+    vec128<uint16_t> v;
+    __builtin_memcpy(&v, to, 16);
+    return v;
+}
+
 /* A thread copies eight neighbours. */
 static __global__ void __launch_bounds__(256)
     matmul_straighten_kernel(const straight_operand o, const matmul_geometry g, bool is_b,
@@ -117,8 +147,12 @@ static __global__ void __launch_bounds__(256)
                                               : of.a) +
                               y * o.from_outer + i * o.from_inner;
         vec128<uint16_t> v;
+        if (o.from_inner == 1 && i + 8 <= o.inner) {
+            v = straight_eight(row);
+        } else {
 #pragma unroll
-        for (int e = 0; e < 8; e++) v.at[e] = i + e < o.inner ? row[e * o.from_inner] : 0;
+            for (int e = 0; e < 8; e++) v.at[e] = i + e < o.inner ? row[e * o.from_inner] : 0;
+        }
         store128(to + at * 8, v);
     }
 }
@@ -132,13 +166,13 @@ static inline gop_status straighten(gop_ctx *ctx, const straight_operand &o, con
 }
 
 static inline gop_status straight_map(gop_cuda_tensor_map *map, const straight_operand &o,
-                                      const void *data, int box)
+                                      const void *data, int box, int sharers = 1)
 {
     gop_cuda_tensor t = {};
     t.data = (void *)(uintptr_t)data, t.item = o.item, t.rounded = o.rounded;
     t.extent[0] = o.inner, t.extent[1] = o.outer, t.extent[2] = o.batches;
     t.stride[0] = 1, t.stride[1] = o.line, t.stride[2] = o.batch;
-    t.box[0] = 128 / o.item, t.box[1] = box, t.box[2] = 1;
+    t.box[0] = 128 / o.item, t.box[1] = box / sharers, t.box[2] = 1;
     return gop_cuda_map(map, &t);
 }
 

@@ -1,8 +1,8 @@
 /*
  * wgmma_f16.h - what the kernel of wgmma_f16_sm90.cu is told, and how its tiles are cut.
  *
- * Tiles are 128 rows by 128 columns, or 256 by 128; a cluster of two blocks has two of them
- * side by side. If the last wave would leave SMs idle, its tiles are cut along l.
+ * Blocks of a cluster have tiles below and beside each other, and share what they fetch. When
+ * the last wave would leave SMs idle, its tiles are cut along l.
  */
 #ifndef GOP_CUDA_MATMUL_WGMMA_F16_H
 #define GOP_CUDA_MATMUL_WGMMA_F16_H
@@ -10,85 +10,73 @@
 #include "cuda/matmul/straight.h"
 #include "cuda/common/tile_scheduler.h"
 
-/* A stage is 128 terms. */
-struct matmul_schedule : tile_schedule { /* across: of clusters */
-    int waves, cluster;                  /* 128 * waves rows a tile, blocks of a cluster */
+enum {
+    GROUP_THREADS = 128,
+    BLOCK_THREADS = 384, /* a warpgroup fetches, two multiply */
+    TILE_K = 64,         /* terms of a slot of the ring, 128 bytes */
+    PROMOTED = 2,        /* slots whose terms the tensor cores add by themselves */
 };
 
-/* Fills in the schedule of one choice; returns its time in 128 x 128 x 128 products of one SM.
+/* A warpgroup multiplies 64 rows at once, `waves` times; the two have a tile together, or
+ * one each. */
+struct wgmma_f16_shape {
+    int waves, columns;
+    bool apart;
+    constexpr int rows() const { return (apart ? 64 : 128) * waves; }
+};
+enum { WGMMA_F16_SHAPES = 6 };
+static constexpr wgmma_f16_shape wgmma_f16_shapes[WGMMA_F16_SHAPES] = {
+    {2, 128, false}, {1, 192, false}, {1, 128, false},
+    {1, 64, false},  {2, 128, true},  {1, 64, true},
+};
+
+/* A stage is a slot; `down` and `across` count tiles of clusters. */
+struct matmul_schedule : tile_schedule {
+    int shape, below, beside; /* of the list above; blocks of a cluster */
+    bool swapped;             /* the transposed product of the transposed operands */
+};
+
+/* The one that takes the least time, and the call's in seconds: wgmma_f16_schedule.cu. Where b
+ * is a's transpose all sums are cut, or none, so that two that swap their factors stay equal.
  */
-static inline double matmul_count_waves(const gop_ctx *ctx, const gop_gemm &g, int waves,
-                                        int cluster, int split, matmul_schedule *t)
-{
-    const int64_t tile_m = 128 * waves, tile_n = 128 * cluster;
-    const int64_t tiles_m = (g.m + tile_m - 1) / tile_m, tiles_n = (g.n + tile_n - 1) / tile_n;
-    const int64_t tiles = tiles_m * tiles_n * g.batches;
-    const int64_t slots = ctx->info.processors / cluster;
-    const int64_t rest = split > 1 ? tiles % slots : 0, full = tiles - rest;
-    const int64_t pairs = (g.k + 127) / 128;
-    t->waves = waves, t->cluster = cluster;
-    t->down = (int)tiles_m, t->across = (int)tiles_n, t->tiles = (int)tiles;
-    t->group = 8, t->stages = (int)pairs;
-    t->whole = (int)full, t->slices = split, t->items = (int)(full + rest * split);
-    /* Small tiles, and blocks without a second one, fetch more for each product; a tile's start
-     * and end take as long as two pairs. */
-    const double slower = waves * (waves == 2 ? 1 : cluster == 2 ? 1.2 : 1.5);
-    const double each = slower * ((double)pairs + 2);
-    const double partial = slower * ((double)((pairs + split - 1) / split) + 2);
-    const double rounds = (double)((full + slots - 1) / slots);
-    const double cut = (double)((rest * split + slots - 1) / slots);
-    return rounds * each + cut * partial + (rest ? 6 + 0.5 * split * waves : 0);
-}
+double wgmma_f16_choose(const gop_ctx *ctx, const gop_task *task, matmul_schedule *best);
 
-/* `alike`: all sums are cut, or none, so that two sums with swapped factors stay equal. */
-static inline void matmul_choose_schedule(const gop_ctx *ctx, const gop_gemm &g, bool alike,
-                                          matmul_schedule *t)
+static inline size_t wgmma_f16_partials_bytes(const matmul_schedule &t)
 {
-    enum { MOST = 64 }; /* partial sums */
-    static const int ways[][2] = {{2, 2}, {1, 2}, {1, 1}};
-    double best = 1e300;
-    for (const int *way : ways)
-        for (int split = 1; split <= MOST && split <= (g.k + 127) / 128; split++) {
-            matmul_schedule other;
-            const double cost = matmul_count_waves(ctx, g, way[0], way[1], split, &other);
-            if (alike && other.whole > 0 && other.whole < other.tiles) continue;
-            if (cost < best) best = cost, *t = other;
-        }
-}
-
-static inline size_t matmul_partials_bytes(const matmul_schedule &t)
-{
-    return (size_t)(t.items - t.whole) * (size_t)(t.waves * t.cluster) * 128 * 128 *
-           sizeof(float);
+    const wgmma_f16_shape &shape = wgmma_f16_shapes[t.shape];
+    return (size_t)(t.items - t.whole) * (size_t)(t.below * t.beside) * (size_t)shape.rows() *
+           (size_t)shape.columns * sizeof(float);
 }
 
 /* ---- the kernel ---- */
 
-enum {
-    GROUP_THREADS = 128,
-    BLOCK_THREADS = 384, /* a warpgroup fetches, two multiply */
-    TILE_N = 128,
-    TILE_K = 64,  /* terms of a slot of the ring, 128 bytes */
-    PROMOTED = 2, /* slots whose terms the tensor cores add by themselves */
-};
-
-/* The ring of a block whose warpgroups have WAVES waves of 64 rows each. */
-template <int WAVES> struct ring {
+/* A block's shared memory: a ring of slots, or one for each warpgroup, and for each warpgroup
+ * 64 x 64 results on their way out, twice. */
+template <int SHAPE> struct wgmma_f16_block {
+    static constexpr wgmma_f16_shape OF = wgmma_f16_shapes[SHAPE];
     enum {
-        TILE_M = 128 * WAVES,
-        A_BYTES = TILE_M * TILE_K * 2,
-        B_BYTES = TILE_N * TILE_K * 2,
+        WAVES = OF.waves,
+        COLUMNS = OF.columns,
+        RINGS = OF.apart ? 2 : 1,
+        GROUPS = 2 / RINGS, /* of a ring */
+        ROWS = OF.rows(),
+        A_BYTES = ROWS * TILE_K * 2,
+        BOXES = (COLUMNS + 63) / 64, /* of b, where it is transposed */
+        B_BYTES = BOXES * 64 * TILE_K * 2,
         SLOT = A_BYTES + B_BYTES,
-        SLOTS = WAVES == 2 ? 4 : 6, /* as many as fit, in pairs */
-        RESULTS = 64 * TILE_N * 2,  /* of a wave, on its way out */
-        BYTES = SLOTS * SLOT + 2 * RESULTS + (2 * SLOTS + 2) * 8 + 1024,
+        RESULTS = 2 * 64 * 64 * 2,
+        FIT = (227 * 1024 - 2 * RESULTS - 1024 - 256) / SLOT / RINGS,
+        SLOTS = FIT < 12 / RINGS ? FIT : 12 / RINGS,
+        BYTES = RINGS * SLOTS * (SLOT + 16) + 2 * RESULTS + 2 * 8 + 1024,
     };
 };
 
 struct wgmma_f16_work {
     gop_cuda_tensor_map a, b, out;
     int64_t m, n, out_row, out_col, out_batch;
-    void *results, *direct; /* `direct` is NULL where the map writes the results */
+    int store;       /* 8: the map writes results; else how many are stored as one */
+    bool transposed; /* lines of results are columns */
+    void *results;
     float *partials;
     int a_batch, b_batch; /* whether the operand differs from product to product */
     matmul_schedule schedule;

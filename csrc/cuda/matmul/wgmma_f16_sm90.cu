@@ -2,10 +2,12 @@
  * wgmma_f16_sm90.cu - matmul of float16 and bfloat16 by the tensor cores, operands by tensor
  * maps.
  *
- * TMA fetches tiles of 64 terms into a ring in shared memory; two warpgroups multiply from
- * there, and no thread loads. Tensor cores truncate sums instead of rounding: every 128 terms a
- * sum is added to float32 registers. Two blocks of a cluster share rows of a, and each fetches
- * half of them for both. The warpgroups take turns: one adds while the other multiplies.
+ * TMA fetches tiles of 64 terms into a ring in shared memory; two warpgroups
+ * multiply from there without a load of a thread. Tensor cores cut their sums short instead of
+ * rounding: every 128 terms a sum moves to float32 registers that the ordinary units add to.
+ * The warpgroups take turns: one adds while the other multiplies; or each has a ring and
+ * tiles of its own, and one stores while the other multiplies. Where few rows meet
+ * many columns, the transposed product is computed, whose tiles they fill.
  */
 #include "cuda/matmul/wgmma_f16.h"
 #include "cuda/common/pipeline.h"
@@ -17,7 +19,7 @@ struct wgmma_f16_plan {
     straight_operand a, b, out;
     size_t b_copy, partials; /* offsets into scratch */
     matmul_schedule schedule;
-    int per_step;
+    int per_step, store;
 };
 
 #if GOP_SM90
@@ -25,38 +27,72 @@ struct wgmma_f16_plan {
 template <typename T> constexpr bool IS_HALF = false;
 template <> constexpr bool IS_HALF<float16> = true;
 
-/* One thread keeps the ring full. */
-template <int WAVES, int CLUSTER, bool A_TRANSPOSED, bool B_TRANSPOSED> GOP_DEVICE void
-fetch_tiles(const wgmma_f16_work &w, uint8_t *slots, uint64_t *full, uint64_t *empty, int rank)
+/* Where a block is in its cluster, and what of its slots the others fetch. */
+struct cluster_place {
+    int rank, below, beside; /* its row and column in the cluster */
+    int with_a, with_b;      /* bits of the blocks with the same rows, the same columns */
+
+    GOP_DEVICE cluster_place(const matmul_schedule &t)
+    {
+        const int size = t.below * t.beside;
+        rank = size > 1 ? cluster_rank() : 0;
+        below = rank / t.beside, beside = rank % t.beside;
+        with_a = ((1 << t.beside) - 1) << below * t.beside;
+        with_b = 0;
+        for (int i = 0; i < t.below; i++) with_b |= 1 << (i * t.beside + beside);
+    }
+};
+
+/* A block's tile of an item: the first row and column. */
+template <typename R>
+GOP_DEVICE tile_item tile_of(const wgmma_f16_work &w, const cluster_place &at, int it)
 {
-    typedef ring<WAVES> R;
+    tile_item i = tile_item_of<1, 1>(w.schedule, it);
+    i.i0 = (i.i0 * w.schedule.below + at.below) * R::ROWS;
+    i.j0 = (i.j0 * w.schedule.beside + at.beside) * R::COLUMNS;
+    return i;
+}
+
+/* Of a ring: blocks go on by as many items as there are clusters and rings. */
+GOP_DEVICE int first_item(const wgmma_f16_work &w, int ring)
+{
+    const int size = w.schedule.below * w.schedule.beside;
+    return w.first + (int)(blockIdx.x + ring * gridDim.x) / size;
+}
+
+/* One thread keeps a ring full. Of rows that blocks share each fetches a part for all; of
+ * transposed ones, of each box of 64, a part of the terms. */
+template <typename R, bool A_TRANSPOSED, bool B_TRANSPOSED>
+GOP_DEVICE void fetch_tiles(const wgmma_f16_work &w, const cluster_place at, int ring,
+                            uint8_t *slots, uint64_t *full, uint64_t *empty)
+{
+    enum { B_SENT = B_TRANSPOSED ? +R::B_BYTES : R::COLUMNS * TILE_K * 2 };
+    const matmul_schedule &t = w.schedule;
+    const int clusters = (int)gridDim.x / (t.below * t.beside);
+    const int a_part = (A_TRANSPOSED ? TILE_K : R::ROWS) / t.beside * at.beside;
+    const int b_part = (B_TRANSPOSED ? TILE_K : R::COLUMNS) / t.below * at.below;
+    const int with_a = t.beside > 1 ? at.with_a : 1, with_b = t.below > 1 ? at.with_b : 1;
     int slot = 0;
     uint32_t parity = 1; /* at first all slots are free */
-    for (int it = w.first + blockIdx.x / CLUSTER; it < w.last; it += gridDim.x / CLUSTER) {
-        const tile_item i = tile_item_of<R::TILE_M, TILE_N * CLUSTER>(w.schedule, it);
+    for (int it = first_item(w, ring); it < w.last; it += R::RINGS * clusters) {
+        const tile_item i = tile_of<R>(w, at, it);
         const int za = w.a_batch ? i.batch : 0, zb = w.b_batch ? i.batch : 0;
-        for (int s = i.first * PROMOTED; s < i.last * PROMOTED; s++) {
-            const int l = s * TILE_K, n = i.j0 + rank * TILE_N;
-            uint8_t *const a = slots + slot * R::SLOT, *const b = a + R::A_BYTES;
+        for (int s = i.first; s < i.last; s++) {
+            const int l = s * TILE_K;
+            uint8_t *const a = slots + slot * R::SLOT + a_part * 128;
+            uint8_t *const b = slots + slot * R::SLOT + R::A_BYTES + b_part * 128;
             mbarrier_wait(empty + slot, parity);
-            mbarrier_arrive_expect_tx(full + slot, R::SLOT);
-            if (A_TRANSPOSED) {
-                for (int c = 0; c < 2 * WAVES / CLUSTER; c++) {
-                    const int part = rank * (2 * WAVES / CLUSTER) + c;
-                    tma_load(a + part * TILE_K * 128, &w.a, i.i0 + part * 64, l, za,
-                             full + slot, (1 << CLUSTER) - 1);
-                }
-            } else {
-                const int rows = R::TILE_M / CLUSTER;
-                tma_load(a + rank * rows * 128, &w.a, l, i.i0 + rank * rows, za, full + slot,
-                         (1 << CLUSTER) - 1);
-            }
-            if (B_TRANSPOSED) {
-                tma_load(b, &w.b, n, l, zb, full + slot, 1);
-                tma_load(b + TILE_K * 128, &w.b, n + 64, l, zb, full + slot, 1);
-            } else {
-                tma_load(b, &w.b, l, n, zb, full + slot, 1);
-            }
+            mbarrier_arrive_expect_tx(full + slot, R::A_BYTES + B_SENT);
+            if (A_TRANSPOSED)
+                for (int c = 0; c < R::ROWS / 64; c++)
+                    tma_load(a + c * TILE_K * 128, &w.a, i.i0 + c * 64, l + a_part, za,
+                             full + slot, with_a);
+            else tma_load(a, &w.a, l, i.i0 + a_part, za, full + slot, with_a);
+            if (B_TRANSPOSED)
+                for (int c = 0; c < R::BOXES; c++)
+                    tma_load(b + c * TILE_K * 128, &w.b, i.j0 + c * 64, l + b_part, zb,
+                             full + slot, with_b);
+            else tma_load(b, &w.b, l, i.j0 + b_part, zb, full + slot, with_b);
             pipeline_advance<R::SLOTS>(slot, parity);
         }
     }
@@ -72,191 +108,263 @@ template <typename T> GOP_DEVICE uint32_t two_of(float first, float second)
     return both;
 }
 
-/* Writes a wave's 64 x 128 results. A thread has columns 8 j + 2 (lane % 4) and the next of
- * rows 16 warp + lane / 4 and eight below, in sum[4 j ...]. They leave in halves of 64 columns,
- * by the two halves of `results`: one is written while the other is filled. */
-template <typename T> GOP_DEVICE void write_tile(const wgmma_f16_work &w,
-                                                 const float (&sum)[64], uint8_t *results,
-                                                 int m, int n, int batch)
+/* What a map cannot write: `lines` lines of results, a word of one or two at a time. */
+template <typename word, typename T> GOP_DEVICE void
+store_words(T *to, const uint8_t *results, int64_t line, int64_t item, int lines, int items)
+{
+    enum { EACH = (int)(sizeof(word) / sizeof(T)), ACROSS = 64 / EACH };
+    const int x = threadIdx.x % ACROSS * EACH;
+    if (x >= items) return;
+#pragma unroll 4
+    for (int y = threadIdx.x % GROUP_THREADS / ACROSS; y < lines; y += GROUP_THREADS / ACROSS) {
+        const uint8_t *const from = results + y * 128 + (x / 8 ^ y % 8) * 16 + x % 8 * 2;
+        T *const here = to + y * line + x * item;
+        if (x + EACH <= items) *(word *)here = *(const word *)from;
+        else *here = *(const T *)from;
+    }
+}
+
+/* Of 64 x COLUMNS results a thread has columns 8 j + 2 (lane % 4) and the next, of rows 16 warp
+ * + lane / 4 and eight below, in sum[4 j ...]. They leave 64 columns at a time, as lines that
+ * are neighbours in memory, from either half of `results` in turn, across tiles too: one is
+ * written while the other is filled. */
+template <typename T, int SUMS>
+GOP_DEVICE void write_tile(const wgmma_f16_work &w, const float (&sum)[SUMS], uint8_t *results,
+                           int &half, int m, int n, int batch)
 {
     const int thread = threadIdx.x % GROUP_THREADS, lane = thread % 32, warp = thread / 32;
-    const int row = warp * 16 + lane % 16, side = lane / 16;
+    const int group = (int)threadIdx.x / GROUP_THREADS, second = lane / 16;
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
+    for (int c = 0; c < SUMS / 32; c++) {
         uint8_t *const to = results + half * 64 * 128;
-        if (thread == 0) tma_store_wait_read<1>();
-        group_wait((int)threadIdx.x / GROUP_THREADS);
+        half ^= 1;
+        const int j0 = n + 64 * c;
+        if (w.store == 8 && thread == 0) tma_store_wait_read<1>();
+        group_wait(group);
 #pragma unroll
         for (int j = 0; j < 8; j += 2) {
-            const float *const from = sum + 32 * half + 4 * j;
+            const float *const from = sum + 32 * c + 4 * j;
             uint32_t q[4];
 #pragma unroll
             for (int e = 0; e < 4; e++) q[e] = two_of<T>(from[2 * e], from[2 * e + 1]);
-            stmatrix(to + row * 128 + ((j + side) ^ (row % 8)) * 16, q);
+            if (w.transposed) {
+                const int y = (j + second) * 8 + lane % 8, x = warp * 2 + lane / 8 % 2;
+                stmatrix_trans(to + y * 128 + (x ^ y % 8) * 16, q);
+            } else {
+                const int y = warp * 16 + lane % 16, x = j + second;
+                stmatrix(to + y * 128 + (x ^ y % 8) * 16, q);
+            }
         }
-        fence_proxy_async();
-        group_wait((int)threadIdx.x / GROUP_THREADS);
-        if (thread == 0) tma_store(&w.out, n + 64 * half, m, batch, to);
+        if (w.store == 8) fence_proxy_async();
+        group_wait(group);
+        if (w.store == 8) {
+            if (thread == 0)
+                tma_store(&w.out, w.transposed ? m : j0, w.transposed ? j0 : m, batch, to);
+            continue;
+        }
+        const int rows = (int)(w.m - m < 64 ? w.m - m : 64);
+        const int columns = (int)(w.n - j0 < 64 ? w.n - j0 : 64);
+        T *const out = (T *)w.results + batch * w.out_batch + m * w.out_row + j0 * w.out_col;
+        const int64_t line = w.transposed ? w.out_col : w.out_row;
+        const int64_t item = w.transposed ? w.out_row : w.out_col;
+        const int lines = w.transposed ? columns : rows, items = w.transposed ? rows : columns;
+        if (w.store == 2) store_words<uint32_t>(out, to, line, item, lines, items);
+        else store_words<uint16_t>(out, to, line, item, lines, items);
     }
 }
 
-/* Writes element by element, to any strides. */
-template <typename T> GOP_DEVICE void
-write_elements(const wgmma_f16_work &w, const float (&sum)[64], int m, int n, int batch)
-{
-    const int thread = threadIdx.x % GROUP_THREADS, lane = thread % 32;
-    T *const out = (T *)w.direct + batch * w.out_batch;
-#pragma unroll
-    for (int e = 0; e < 64; e++) {
-        const int64_t r = m + thread / 32 * 16 + lane / 4 + e / 2 % 2 * 8;
-        const int64_t c = n + e / 4 * 8 + lane % 4 * 2 + e % 2;
-        if (r < w.m && c < w.n) put(out + r * w.out_row + c * w.out_col, sum[e]);
-    }
-}
-
-/* Writes to scratch, where lines are as long as a cluster's tile. */
-GOP_DEVICE void write_partial(float *partial, const float (&sum)[64], int row, int line)
+/* Into scratch, in lines that are neighbours among the results. */
+template <typename R, int SUMS> GOP_DEVICE void
+write_partial(float *partial, const float (&sum)[SUMS], int row, bool transposed)
 {
     const int thread = threadIdx.x % GROUP_THREADS, lane = thread % 32;
     row += thread / 32 * 16 + lane / 4;
 #pragma unroll
-    for (int e = 0; e < 64; e += 2)
-        *(float2 *)(partial + (row + e / 2 % 2 * 8) * line + e / 4 * 8 + lane % 4 * 2) =
-            make_float2(sum[e], sum[e + 1]);
+    for (int e = 0; e < SUMS; e += 2) {
+        const int i = row + e / 2 % 2 * 8, j = e / 4 * 8 + lane % 4 * 2;
+        if (transposed) {
+            partial[j * R::ROWS + i] = sum[e];
+            partial[(j + 1) * R::ROWS + i] = sum[e + 1];
+        } else {
+            *(float2 *)(partial + i * R::COLUMNS + j) = make_float2(sum[e], sum[e + 1]);
+        }
+    }
 }
 
-template <typename T, int WAVES, int CLUSTER, bool A_TRANSPOSED, bool B_TRANSPOSED>
-GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, uint8_t *slots, uint64_t *full,
-                               uint64_t *empty, uint64_t *ping_pong, int rank)
+template <typename T, typename R, bool A_TRANSPOSED, bool B_TRANSPOSED>
+GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, const cluster_place at, int group,
+                               uint8_t *slots, uint8_t *results, uint64_t *full,
+                               uint64_t *empty, uint64_t *ping_pong)
 {
-    typedef ring<WAVES> R;
-    const int group = __shfl_sync(~0u, (int)threadIdx.x / GROUP_THREADS - 1, 0);
-    const int lane = threadIdx.x % 32;
-    uint8_t *const results = slots + R::SLOTS * R::SLOT + group * R::RESULTS;
-    const uint64_t a =
-        make_smem_desc(shared_address(slots) + group * WAVES * 64 * 128, 16, 1024, 1);
+    enum { WAVES = R::WAVES, SUMS = R::COLUMNS / 2 };
+    const int lane = threadIdx.x % 32, size = w.schedule.below * w.schedule.beside;
+    const int clusters = (int)gridDim.x / size;
+    const bool tells = ((at.with_a | at.with_b) >> lane & 1) != 0;
+    const int mine_from = R::RINGS > 1 ? 0 : group * WAVES * 64;
+    const uint64_t a = make_smem_desc(shared_address(slots) + mine_from * 128,
+                                      A_TRANSPOSED ? TILE_K * 128 : 16, 1024, 1);
     const uint64_t b = make_smem_desc(shared_address(slots) + R::A_BYTES,
                                       B_TRANSPOSED ? TILE_K * 128 : 16, 1024, 1);
-    int slot = 0;
+    int slot = 0, half = 0;                 /* of `results`, from tile to tile */
     uint32_t parity = 0, mine = group == 0; /* the first group begins without being told to */
-    for (int it = w.first + blockIdx.x / CLUSTER; it < w.last; it += gridDim.x / CLUSTER) {
-        const tile_item i = tile_item_of<R::TILE_M, TILE_N * CLUSTER>(w.schedule, it);
-        float sum[WAVES][64];
+    const auto multiply = [&](float(&part)[SUMS], int at_slot, int v, bool adds) {
+#pragma unroll
+        for (int l = 0; l < TILE_K / 16; l++) {
+            const int la = A_TRANSPOSED ? l * 2048 : l * 32,
+                      lb = B_TRANSPOSED ? l * 2048 : l * 32;
+            wgmma_add<IS_HALF<T>, A_TRANSPOSED, B_TRANSPOSED>(
+                part, a + (at_slot * R::SLOT + v * 64 * 128 + la) / 16,
+                b + (at_slot * R::SLOT + lb) / 16, adds || l > 0);
+        }
+        wgmma_commit();
+    };
+    for (int it = first_item(w, R::RINGS > 1 ? group : 0); it < w.last;
+         it += R::RINGS * clusters) {
+        const tile_item i = tile_of<R>(w, at, it);
+        float sum[WAVES][SUMS];
 #pragma unroll
         for (int v = 0; v < WAVES; v++)
 #pragma unroll
-            for (int e = 0; e < 64; e++) sum[v][e] = 0;
-        for (int stage = i.first; stage < i.last; stage++) {
+            for (int e = 0; e < SUMS; e++) sum[v][e] = 0;
+        for (int s = i.first; s < i.last; s += PROMOTED) {
+            const bool two = s + 1 < i.last;
+            int second = slot;
+            uint32_t then = parity;
+            pipeline_advance<R::SLOTS>(second, then);
 #pragma unroll
             for (int v = 0; v < WAVES; v++) {
-                float part[64];
+                float part[SUMS];
                 if (v == 0) mbarrier_wait(full + slot, parity);
-                mbarrier_wait(ping_pong + group, mine);
+                if (R::RINGS == 1) mbarrier_wait(ping_pong + group, mine);
                 mine ^= 1;
                 wgmma_fence();
-#pragma unroll
-                for (int s = 0; s < PROMOTED; s++) {
-                    if (v == 0 && s > 0) mbarrier_wait(full + slot + s, parity);
-#pragma unroll
-                    for (int l = 0; l < TILE_K / 16; l++) {
-                        const int at = (slot + s) * R::SLOT;
-                        const int la = A_TRANSPOSED ? l * 2048 : l * 32;
-                        const int lb = B_TRANSPOSED ? l * 2048 : l * 32;
-                        wgmma_add<IS_HALF<T>, A_TRANSPOSED, B_TRANSPOSED>(
-                            part, a + (at + v * 64 * 128 + la) / 16, b + (at + lb) / 16,
-                            s > 0 || l > 0);
-                    }
+                multiply(part, slot, v, false);
+                if (two) {
+                    if (v == 0) mbarrier_wait(full + second, then);
+                    multiply(part, second, v, true);
                 }
-                wgmma_commit();
-                if (lane == 0) mbarrier_arrive_cluster(ping_pong + 1 - group, rank);
-                wgmma_wait();
-                if (v == WAVES - 1 && lane < CLUSTER)
+                if (R::RINGS == 1 && lane == 0)
+                    mbarrier_arrive_cluster(ping_pong + 1 - group, at.rank);
+                if (two && v == WAVES - 1) {
+                    wgmma_wait<1>();
+                    if (tells) mbarrier_arrive_cluster(empty + slot, lane);
+                }
+                wgmma_wait<0>();
+                if (tells && v == WAVES - 1)
+                    mbarrier_arrive_cluster(empty + (two ? second : slot), lane);
 #pragma unroll
-                    for (int s = 0; s < PROMOTED; s++)
-                        mbarrier_arrive_cluster(empty + slot + s, lane);
-#pragma unroll
-                for (int e = 0; e < 64; e++) sum[v][e] += part[e];
+                for (int e = 0; e < SUMS; e++) sum[v][e] += part[e];
             }
-            slot += PROMOTED;
-            if (slot == R::SLOTS) slot = 0, parity ^= 1;
+            slot = second, parity = then;
+            if (two) pipeline_advance<R::SLOTS>(slot, parity);
         }
 #pragma unroll
         for (int v = 0; v < WAVES; v++) {
-            const int m = i.i0 + (group * WAVES + v) * 64, n = i.j0 + rank * TILE_N;
+            const int row = mine_from + v * 64, m = i.i0 + row;
             if (i.part >= 0)
-                write_partial(w.partials + (int64_t)i.part * R::TILE_M * TILE_N * CLUSTER +
-                                  rank * TILE_N,
-                              sum[v], (group * WAVES + v) * 64, TILE_N * CLUSTER);
-            else if (w.direct) write_elements<T>(w, sum[v], m, n, i.batch);
-            else if (m < w.m && n < w.n) write_tile<T>(w, sum[v], results, m, n, i.batch);
+                write_partial<R>(w.partials +
+                                     ((int64_t)i.part * size + at.rank) * R::ROWS * R::COLUMNS,
+                                 sum[v], row, w.transposed);
+            else if (m < w.m && i.j0 < w.n)
+                write_tile<T>(w, sum[v], results, half, m, i.j0, i.batch);
         }
     }
     tma_store_wait_read<0>();
 }
 
-template <typename T, int WAVES, int CLUSTER, bool A_TRANSPOSED, bool B_TRANSPOSED>
+template <typename T, int SHAPE, bool A_TRANSPOSED, bool B_TRANSPOSED>
 __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREADS, 1)
     matmul_wgmma_f16_kernel(const __grid_constant__ wgmma_f16_work w)
 {
-    typedef ring<WAVES> R;
+    typedef wgmma_f16_block<SHAPE> R;
     extern __shared__ uint8_t memory[];
     uint8_t *const slots = memory + (1024 - shared_address(memory) % 1024) % 1024;
-    uint64_t *const full = (uint64_t *)(slots + R::SLOTS * R::SLOT + 2 * R::RESULTS);
-    uint64_t *const empty = full + R::SLOTS, *const ping_pong = empty + R::SLOTS;
-    const int rank = CLUSTER > 1 ? cluster_rank() : 0;
+    uint8_t *const results = slots + R::RINGS * R::SLOTS * R::SLOT;
+    uint64_t *const full = (uint64_t *)(results + 2 * R::RESULTS);
+    uint64_t *const empty = full + R::RINGS * R::SLOTS;
+    uint64_t *const ping_pong = empty + R::RINGS * R::SLOTS;
+    const int sharers = w.schedule.below + w.schedule.beside - 1;
+    const cluster_place at(w.schedule);
     if (threadIdx.x == 0) {
-        pipeline_init<R::SLOTS>(full, 1, empty,
-                                8 * CLUSTER); /* consumer warps of the cluster */
+        pipeline_init<R::RINGS * R::SLOTS>(full, 1, empty, 4 * R::GROUPS * sharers); /* warps */
         mbarrier_init(ping_pong, 4), mbarrier_init(ping_pong + 1, 4);
         fence_mbarrier_release();
         fence_proxy_async();
     }
-    if (CLUSTER > 1) cluster_sync();
+    if (sharers > 1) cluster_sync();
     else __syncthreads();
-    if (threadIdx.x < GROUP_THREADS) {
+    grid_dependency_sync();
+    const int warp = __shfl_sync(~0u, (int)threadIdx.x / 32, 0);
+    const int group = warp / 4 - 1, ring = R::RINGS == 1 ? 0 : group < 0 ? warp : group;
+    uint8_t *const its = slots + ring * R::SLOTS * R::SLOT;
+    if (group < 0) {
         setmaxnreg_dec<40>();
-        if (threadIdx.x == 0)
-            fetch_tiles<WAVES, CLUSTER, A_TRANSPOSED, B_TRANSPOSED>(w, slots, full, empty,
-                                                                    rank);
+        if (warp < R::RINGS && threadIdx.x % 32 == 0)
+            fetch_tiles<R, A_TRANSPOSED, B_TRANSPOSED>(w, at, ring, its, full + ring * R::SLOTS,
+                                                       empty + ring * R::SLOTS);
         __syncwarp();
     } else {
         setmaxnreg_inc<232>();
-        multiply_tiles<T, WAVES, CLUSTER, A_TRANSPOSED, B_TRANSPOSED>(w, slots, full, empty,
-                                                                      ping_pong, rank);
+        multiply_tiles<T, R, A_TRANSPOSED, B_TRANSPOSED>(
+            w, at, group, its, results + group * R::RESULTS, full + ring * R::SLOTS,
+            empty + ring * R::SLOTS, ping_pong);
     }
-    if (CLUSTER > 1) cluster_sync(); /* the other block may still write to this one */
+    if (sharers > 1) cluster_sync(); /* other blocks may still write to this one */
 }
 
-/* Adds the partial sums, first to last: a block has eight rows of a tile. */
-template <typename T, int TILE_M, int WIDTH> __global__ void __launch_bounds__(256)
+/* Adds the partial sums, first to last: a thread has four neighbours of a line. */
+template <typename T, int SHAPE> __global__ void __launch_bounds__(256)
     matmul_wgmma_f16_partials_kernel(const __grid_constant__ wgmma_f16_work w)
 {
-    const int tile = blockIdx.x, each = TILE_M * WIDTH;
-    const tile_item i = tile_item_of<TILE_M, WIDTH>(w.schedule, w.schedule.whole + tile);
-    const int row = blockIdx.y * 8 + threadIdx.x / 32;
-    const int64_t r = i.i0 + row, n = i.j0;
-    if (r >= w.m) return;
-    T *const out = (T *)w.results + i.batch * w.out_batch + r * w.out_row;
-    const float *const from = w.partials + (int64_t)tile * each + row * WIDTH;
-    for (int c = threadIdx.x % 32; c < WIDTH && n + c < w.n; c += 32) {
-        float sum = from[c];
-        for (int s = 1; s < w.schedule.slices; s++)
-            sum += from[(int64_t)s * gridDim.x * each + c];
-        put(out + (n + c) * w.out_col, sum);
+    typedef wgmma_f16_block<SHAPE> R;
+    grid_dependency_sync();
+    const int size = w.schedule.below * w.schedule.beside, tile = blockIdx.x / size;
+    const int rank = blockIdx.x % size, each = R::ROWS * R::COLUMNS;
+    const tile_item at = tile_item_of<1, 1>(w.schedule, w.schedule.whole + tile);
+    const int64_t m = (at.i0 * w.schedule.below + rank / w.schedule.beside) * R::ROWS;
+    const int64_t n = (at.j0 * w.schedule.beside + rank % w.schedule.beside) * R::COLUMNS;
+    const bool transposed = w.transposed;
+    const int length = transposed ? R::ROWS : R::COLUMNS;
+    const int first = (blockIdx.y * 256 + threadIdx.x) * 4;
+    const int y = first / length, x = first % length;
+    const int64_t lines = transposed ? w.n - n : w.m - m,
+                  items = transposed ? w.m - m : w.n - n;
+    if (y >= lines || x >= items) return;
+    const float *from = w.partials + (int64_t)blockIdx.x * each + first;
+    float4 sum = *(const float4 *)from;
+    for (int s = 1; s < w.schedule.slices; s++) {
+        const float4 more = *(const float4 *)(from + (int64_t)s * gridDim.x * each);
+        sum.x += more.x, sum.y += more.y, sum.z += more.z, sum.w += more.w;
     }
+    const int64_t line = transposed ? w.out_col : w.out_row,
+                  item = transposed ? w.out_row : w.out_col;
+    T *const out = (T *)w.results + at.batch * w.out_batch + m * w.out_row + n * w.out_col +
+                   y * line + x * item;
+    if (w.store == 8) { /* whole groups of eight */
+        *(uint2 *)out = make_uint2(two_of<T>(sum.x, sum.y), two_of<T>(sum.z, sum.w));
+        return;
+    }
+    const float of[4] = {sum.x, sum.y, sum.z, sum.w};
+    for (int e = 0; e < 4 && x + e < items; e++) put(out + e * item, of[e]);
 }
 
-template <typename T, int WAVES, int CLUSTER> static gop_status
-launch_tiles(gop_ctx *ctx, const wgmma_f16_plan &plan, const wgmma_f16_work &w)
+template <typename T, int SHAPE>
+static gop_status launch_tiles(gop_ctx *ctx, const gop_task *task, const wgmma_f16_plan &plan,
+                               const wgmma_f16_work &w)
 {
-    const int slots = ctx->info.processors / CLUSTER, items = w.last - w.first;
-    const gop_cuda_grid grid((items < slots ? items : slots) * CLUSTER, CLUSTER);
-    const size_t shared = ring<WAVES>::BYTES;
+    typedef wgmma_f16_block<SHAPE> R;
+    const int size = w.schedule.below * w.schedule.beside, slots = ctx->info.processors / size;
+    const int items = w.last - w.first;
+    const gop_cuda_grid grid((items < slots ? items : slots) * size, size);
+    const bool copied = plan.a.copied || plan.b.copied;
     gop_status status = GOP_OK;
 #define GO(at, bt)                                                                             \
     if (plan.a.transposed == at && plan.b.transposed == bt)                                    \
-        status = GOP_LAUNCH(ctx, (matmul_wgmma_f16_kernel<T, WAVES, CLUSTER, at, bt>), grid,   \
-                            BLOCK_THREADS, shared, w);
+        status = copied ? GOP_LAUNCH_EARLY(ctx, (matmul_wgmma_f16_kernel<T, SHAPE, at, bt>),   \
+                                           grid, BLOCK_THREADS, R::BYTES, w)                   \
+                        : GOP_LAUNCH_FIRST(ctx, task, 0,                                       \
+                                           (matmul_wgmma_f16_kernel<T, SHAPE, at, bt>), grid,  \
+                                           BLOCK_THREADS, R::BYTES, w);
     GO(false, false)
     GO(false, true)
     GO(true, false)
@@ -264,9 +372,9 @@ launch_tiles(gop_ctx *ctx, const wgmma_f16_plan &plan, const wgmma_f16_work &w)
 #undef GO
     const int rest = w.schedule.tiles - w.schedule.whole;
     if (status != GOP_OK || rest == 0 || w.last < w.schedule.items) return status;
-    const int tile_m = ring<WAVES>::TILE_M;
-    return GOP_LAUNCH(ctx, (matmul_wgmma_f16_partials_kernel<T, tile_m, TILE_N * CLUSTER>),
-                      dim3((unsigned)rest, (unsigned)tile_m / 8), 256, 0, w);
+    return GOP_LAUNCH_EARLY(ctx, (matmul_wgmma_f16_partials_kernel<T, SHAPE>),
+                            dim3((unsigned)(rest * size), R::ROWS * R::COLUMNS / 1024), 256, 0,
+                            w);
 }
 
 template <typename T>
@@ -274,9 +382,9 @@ static gop_status matmul_wgmma_f16(gop_ctx *ctx, const gop_task *task, int64_t s
 {
     const wgmma_f16_plan &plan = *GOP_OWN(const wgmma_f16_plan, task->plan);
     const matmul_schedule &t = plan.schedule;
-    const gop_gemm &g = task->geometry.gemm;
+    const gop_gemm g = t.swapped ? matmul_swapped(task->geometry.gemm) : task->geometry.gemm;
     char *const scratch = (char *)task->scratch;
-    const void *a = task->in[0].data, *b = task->in[1].data;
+    const void *a = task->in[t.swapped].data, *b = task->in[!t.swapped].data;
     if (plan.a.copied) {
         if (step == 0) GOP_TRY(straighten(ctx, plan.a, g, false, a, scratch));
         a = scratch;
@@ -285,23 +393,26 @@ static gop_status matmul_wgmma_f16(gop_ctx *ctx, const gop_task *task, int64_t s
         if (step == 0) GOP_TRY(straighten(ctx, plan.b, g, true, b, scratch + plan.b_copy));
         b = scratch + plan.b_copy;
     }
-    const straight_operand &out = plan.out;
     wgmma_f16_work w = {};
     w.m = g.m, w.n = g.n;
-    w.out_row = g.out_row, w.out_col = g.out_col, w.out_batch = out.batch;
+    w.out_row = g.out_row, w.out_col = g.out_col, w.out_batch = uniform_batch(g, g.out);
+    w.store = plan.store, w.transposed = t.swapped != plan.out.transposed;
     w.a_batch = plan.a.batches > 1, w.b_batch = plan.b.batches > 1;
     w.schedule = t;
     w.first = (int)step * plan.per_step;
     w.last = t.items - w.first < plan.per_step ? t.items : w.first + plan.per_step;
     w.results = task->out[0].data;
     w.partials = (float *)(scratch + plan.partials);
-    GOP_TRY(straight_map(&w.a, plan.a, a, plan.a.transposed ? 64 : 128 * t.waves / t.cluster));
-    GOP_TRY(straight_map(&w.b, plan.b, b, plan.b.transposed ? 64 : TILE_N));
-    if (out.copied) w.direct = w.results;
-    else GOP_TRY(straight_map(&w.out, out, w.results, 64));
-    if (t.waves == 2) return launch_tiles<T, 2, 2>(ctx, plan, w);
-    if (t.cluster == 2) return launch_tiles<T, 1, 2>(ctx, plan, w);
-    return launch_tiles<T, 1, 1>(ctx, plan, w);
+    if (w.store == 8) GOP_TRY(straight_map(&w.out, plan.out, w.results, 64));
+    const wgmma_f16_shape &shape = wgmma_f16_shapes[t.shape];
+    GOP_TRY(straight_map(&w.a, plan.a, a, plan.a.transposed ? 64 : shape.rows(), t.beside));
+    GOP_TRY(straight_map(&w.b, plan.b, b, plan.b.transposed ? 64 : shape.columns, t.below));
+    typedef gop_status (*launcher)(gop_ctx *, const gop_task *, const wgmma_f16_plan &,
+                                   const wgmma_f16_work &);
+    static const launcher launch[WGMMA_F16_SHAPES] = {launch_tiles<T, 0>, launch_tiles<T, 1>,
+                                                      launch_tiles<T, 2>, launch_tiles<T, 3>,
+                                                      launch_tiles<T, 4>, launch_tiles<T, 5>};
+    return launch[t.shape](ctx, task, plan, w);
 }
 
 static gop_launch launch_of(gop_dtype dtype)
@@ -318,39 +429,45 @@ static gop_launch launch_of(gop_dtype)
 static gop_status wgmma_f16_takes(const gop_ctx *ctx, const gop_gemm &g)
 {
     GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'wgmma_f16'"));
-    if (g.m <= 32 || g.n <= 32 || g.k < 32 || g.m > INT32_MAX / 2 || g.n > INT32_MAX / 2 ||
-        g.k > INT32_MAX / 2 || g.batches > INT32_MAX / 32)
+    const int64_t most = g.m > g.n ? g.m : g.n, least = g.m < g.n ? g.m : g.n;
+    if (least < 4 || most <= 32 || g.k < 32 || most > INT32_MAX / 2 || g.k > INT32_MAX / 2 ||
+        g.batches > INT32_MAX / 32)
         return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'wgmma_f16' takes products of more than 32 rows and "
-                        "columns, of at least 32 terms, got (%lld, %lld) of %lld terms",
+                        "matmul: kernel 'wgmma_f16' takes products of 4 rows and columns or "
+                        "more, of either more than 32, and at least 32 terms, got (%lld, %lld) "
+                        "of %lld terms",
                         (long long)g.m, (long long)g.n, (long long)g.k);
     GOP_TRY(matmul_takes_batch(g, "wgmma_f16"));
     if (uniform_batch(g, g.out) < 0)
         return gop_fail(GOP_REFUSED, "matmul: kernel 'wgmma_f16' takes an output whose "
                                      "products lie one stride apart");
-    const double tiles = (double)((g.m + 127) / 128) * (double)((g.n + 127) / 128);
+    const double tiles = (double)((g.m + 63) / 64) * (double)((g.n + 63) / 64);
     if (tiles * (double)g.batches > 1e8)
         return gop_fail(GOP_REFUSED, "matmul: kernel 'wgmma_f16' takes at most 10^8 tiles of "
-                                     "128 x 128 results");
+                                     "64 x 64 results");
     return GOP_OK;
 }
 
 static gop_status matmul_wgmma_f16_plan(const gop_ctx *ctx, const gop_task *task,
                                         gop_plan *plan)
 {
-    const gop_gemm &g = task->geometry.gemm;
-    GOP_TRY(wgmma_f16_takes(ctx, g));
+    GOP_TRY(wgmma_f16_takes(ctx, task->geometry.gemm));
     wgmma_f16_plan *p = GOP_OWN(wgmma_f16_plan, plan);
     matmul_schedule &t = p->schedule;
-    matmul_choose_schedule(ctx, g, of_itself(task->call), &t);
-    p->a = straight_operand_of(g, g.a, task->in[0].data, g.m, g.a_row, g.a_col);
-    p->b = straight_operand_of(g, g.b, task->in[1].data, g.n, g.b_col, g.b_row);
-    p->out = straight_result(g, task->out[0].data);
+    wgmma_f16_choose(ctx, task, &t);
+    const gop_gemm g = t.swapped ? matmul_swapped(task->geometry.gemm) : task->geometry.gemm;
+    p->a = straight_operand_of(g, g.a, task->in[t.swapped].data, g.m, g.a_row, g.a_col);
+    p->b = straight_operand_of(g, g.b, task->in[!t.swapped].data, g.n, g.b_col, g.b_row);
+    p->out = straight_result(task->geometry.gemm, task->out[0].data);
+    p->store = !p->out.copied ? 8 : straight_pairs(p->out, task->out[0].data) ? 2 : 1;
     p->b_copy = straight_bytes(p->a);
     p->partials = p->b_copy + straight_bytes(p->b);
-    plan->scratch = p->partials + matmul_partials_bytes(t);
+    plan->scratch = p->partials + wgmma_f16_partials_bytes(t);
     /* Some 50 ms a step. */
-    const double fit = 2.5e13 / (2.0 * 128 * TILE_N * t.waves * t.cluster * (double)g.k);
+    const wgmma_f16_shape &shape = wgmma_f16_shapes[t.shape];
+    const double item_terms =
+        2.0 * shape.rows() * shape.columns * t.below * t.beside * (double)g.k;
+    const double fit = 2.5e13 / item_terms;
     p->per_step = fit < 1 ? 1 : fit < (double)t.items ? (int)fit : t.items;
     plan->steps = (t.items + p->per_step - 1) / p->per_step;
     plan->launch = launch_of(task->in[0].dtype);
@@ -361,7 +478,7 @@ static gop_status matmul_wgmma_f16_plan(const gop_ctx *ctx, const gop_task *task
 
 extern const gop_row matmul_wgmma_f16_row = {
     .name = "wgmma_f16",
-    .note = "tensor cores multiply what TMA put into shared memory, 64 x 128 x 16 "
+    .note = "tensor cores multiply what TMA put into shared memory, up to 64 x 192 x 16 "
             "products an instruction; sums move to float32 registers every 128 terms",
     .role = GOP_CONFORMING,
     .plan = matmul_wgmma_f16_plan,
