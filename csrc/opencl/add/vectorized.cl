@@ -15,7 +15,7 @@
 #define STORE_AT(v, i, p, at) STORE(v, i, (p) + (at)*PARTS)
 #endif
 
-__kernel void add_vectorized_kernel(OUT(out), IN(a), IN(b), IN(c), const long size)
+__kernel void add_vectorized_kernel(OPERANDS, const long size)
 {
     const long i = (long)get_global_id(0), first = i * ITEMS;
     if (first + ITEMS <= size) {

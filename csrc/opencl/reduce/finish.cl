@@ -34,9 +34,7 @@ struct work {
     int team, by_rows; /* of tree */
 };
 
-#define OPERANDS                                                                               \
-    __global OUT *out, long out_at, __global const BASE *a, long a_at,                         \
-        __global const uchar *where, long where_at, __global uchar *scratch, long scratch_at
+#define OPERANDS TO(OUT, out), FROM(BASE, a), FROM(uchar, where), TO(uchar, scratch)
 #define ARGUMENTS out, out_at, a, a_at, where, where_at, scratch, scratch_at
 #define PARTIAL ((__global ONE *)(scratch + scratch_at * 16))
 

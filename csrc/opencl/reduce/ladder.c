@@ -131,17 +131,12 @@ static void set_initial(const gop_task *task, work *w)
 
 /* ---- jobs ---- */
 
-static uint64_t magnitude(int64_t stride)
-{
-    return stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
-}
-
 /* Whether neighbours in memory belong to several outputs rather than to one. */
 static int is_across(const shape *s)
 {
     return s->kept && s->reduced &&
-           magnitude(s->axes.stride[1][s->kept - 1]) <
-               magnitude(s->axes.stride[1][s->kept + s->reduced - 1]);
+           gop_cl_magnitude(s->axes.stride[1][s->kept - 1]) <
+               gop_cl_magnitude(s->axes.stride[1][s->kept + s->reduced - 1]);
 }
 
 /* Of a mask itself, into dense outputs. */

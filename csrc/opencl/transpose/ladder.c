@@ -87,11 +87,6 @@ static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, const gop_
 
 /* ---- tiles ---- */
 
-static uint64_t magnitude(int64_t stride)
-{
-    return stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
-}
-
 /* Finds the plane of the input's fastest axis, x, and the output's, y; all others are a batch.
  * Refuses where they are one axis, or there are more than a kernel is told of. */
 static gop_status find_plane(const gop_task *task, planned *own)
@@ -101,7 +96,7 @@ static gop_status find_plane(const gop_task *task, planned *own)
     const int y = g->rank - 1;
     int x = y;
     for (int axis = 0; axis < g->rank; axis++)
-        if (magnitude(g->in[axis]) < magnitude(g->in[x])) x = axis;
+        if (gop_cl_magnitude(g->in[axis]) < gop_cl_magnitude(g->in[x])) x = axis;
     if (x == y)
         return gop_fail(
             GOP_REFUSED,
