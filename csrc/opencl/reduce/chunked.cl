@@ -212,17 +212,17 @@ static void columns(R *root, __global const BASE *a, __global const uchar *where
 #else
 enum { LEVELS = 14, OF_LANES = 7 }; /* of a node: of lanes, and of its leaves */
 
-/* The lane that begins at the k-th element, of m outputs. */
+/* The lane that begins at the k-th element, of m outputs: a vector of them after the other, so
+ * that its sum is a register. */
 static void add_lane(R *strip, __global const BASE *a, __global const uchar *where,
                      const struct shape *g, const struct work *w, long k, int m)
 {
     const long end = min((k / LEAF + 1) * LEAF, g->count);
-    for (int x = 0; x < m; x += ITEMS) strip[x / ITEMS] = none();
-    for (; k < end; k += TREE_LANES) {
-        const struct at at = element(g, k);
-        for (int x = 0; x < m; x += ITEMS)
-            strip[x / ITEMS] =
-                fold(strip[x / ITEMS], fetch(a, where, g, at, x, min(ITEMS, m - x), k, w));
+    for (int x = 0; x < m; x += ITEMS) {
+        R sum = none();
+        for (long row = k; row < end; row += TREE_LANES)
+            sum = fold(sum, fetch(a, where, g, element(g, row), x, min(ITEMS, m - x), row, w));
+        strip[x / ITEMS] = sum;
     }
 }
 
