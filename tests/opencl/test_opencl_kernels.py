@@ -105,6 +105,22 @@ def test_more_axes_than_a_kernel_is_told_of():
                 getattr(gpuops, op)(*arrays, device="opencl", kernel=kernel)
 
 
+def test_more_axes_without_a_kernel_named():
+    """The reason is that of the last row asked, which takes most."""
+    a = np.zeros((2,) * 24, "i1")
+    for op, arrays, how, kernel in (
+        ("add", (a, a.T), {}, "naive"),
+        ("transpose", (a,), {}, "naive"),
+        ("sum", (a.T[::-1, ::-1],), {"axis": tuple(range(0, 24, 2))}, "tree"),
+    ):
+        with pytest.raises(gpuops.UnsupportedDeviceError) as caught:
+            getattr(gpuops, op)(*arrays, device="opencl", **how)
+        assert str(caught.value) == (
+            f"{op}: no kernel on opencl takes this call of int8: kernel '{kernel}' takes 23 "
+            "axes that cannot be merged, this call has 24; another device such as 'cpu' takes them"
+        )
+
+
 @pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("word", ["uint8", "int16", "float32", "float64", "complex128", "bool"])
 @pytest.mark.parametrize(("device", "kernel"), rows("transpose"))
