@@ -103,17 +103,25 @@ static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task,
     int64_t items = task->tune[0] / item;
     if (items < 1) items = 1;
     if (items > most) items = most;
-    int is_plain = e->rank == 1;
+    int is_plain = e->rank == 1 && e->stride[0][0] == 1, numbers = 0;
     uintptr_t bits = (uintptr_t)task->out[0].data; /* whether vectors may be read there */
-    for (int o = 0; o < e->operands; o++) is_plain &= e->stride[o][0] == 1;
-    for (int i = 0; i < task->nin; i++) bits |= (uintptr_t)task->in[i].data;
+    for (int i = 0; is_plain && i < 3; i++) {
+        const int o = i < task->nin ? i : task->nin - 1;
+        const int64_t stride = e->stride[1 + o][0];
+        if (stride == 0) numbers |= 1 << i;
+        else bits |= (uintptr_t)task->in[o].data;
+        is_plain = stride == 0 || stride == 1;
+    }
     if (!is_plain)
-        return gop_fail(GOP_REFUSED,
-                        "%s: kernel '%s' takes arrays that lie in memory alike without gaps, "
-                        "expected no broadcast and no strides",
-                        names->op, names->row);
-    GOP_TRY(begin(ctx, task, names, items,
-                  bits % (uintptr_t)(items * item) == 0 ? " -DALIGNED" : "", plan));
+        return gop_fail(
+            GOP_REFUSED,
+            "%s: kernel '%s' takes arrays that lie in memory alike without gaps, and "
+            "numbers, expected no other broadcast and no strides",
+            names->op, names->row);
+    char more[48];
+    snprintf(more, sizeof more, " -DNUMBERS=%d%s", numbers,
+             bits % (uintptr_t)(items * item) == 0 ? " -DALIGNED" : "");
+    GOP_TRY(begin(ctx, task, names, items, more, plan));
     planned *const own = GOP_OWN(planned, plan);
     own->each = items;
     own->group = gop_cl_group(ctx, task->tune[1]);
