@@ -190,9 +190,10 @@ class Program:
 
     def _only(self) -> CompiledKernel:
         if len(self.kernels) != 1:
+            name, first = next(iter(self.kernels.items()))
             raise TypeError(
                 f"the program has the kernels {', '.join(self.kernels)}: name one, "
-                f"as program.{next(iter(self.kernels))}[grid, block](...)"
+                f"as program.{name}[{', '.join(first._words)}](...)"
             )
         return next(iter(self.kernels.values()))
 

@@ -60,6 +60,11 @@ static inline int64_t gop_cl_ceil(int64_t n, int64_t d)
     return n / d + (n % d != 0);
 }
 
+static inline uint64_t gop_cl_magnitude(int64_t stride)
+{
+    return stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
+}
+
 /* Of `all` pieces those of a work-item of a CPU: so many work-items that a processor which
  * comes late takes fewer, each with `elements` to a piece enough to be worth one. */
 static inline int64_t gop_cl_chunk(const gop_ctx *ctx, int64_t all, int64_t elements)

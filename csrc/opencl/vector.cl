@@ -48,6 +48,10 @@
 #define WIDE_16(type) type##16
 #define WIDE(n, type) JOIN(WIDE_, n)(type)
 
+/* An operand of a kernel: a buffer, and the place of its first item in it. */
+#define FROM(type, name) __global const type *name, long name##_at
+#define TO(type, name) __global type *name, long name##_at
+
 /* ---- elements apart ---- */
 
 /* A vector of `count` of them; the first one stands for what a vector has beyond. */

@@ -296,6 +296,18 @@ print("same")
 
 
 @uses_opencl
+def test_what_is_streamed_does_not_depend_on_the_hosts_caches(tmp_path):
+    """A virtual machine may report those of the whole host; 16 MiB are more than it has."""
+    said("""
+for n in (1000, (16 << 20) // 4 + 1):
+    a = np.ones(n, "f4")
+    assert (gpuops.add(a, a, device="opencl") == 2).all()
+""", XDG_CACHE_HOME=str(tmp_path))  # fmt: skip
+    kept = [file.read_bytes() for file in (tmp_path / "gpuops").glob("*.cl")]
+    assert sorted(b" -DSTREAMED " in program for program in kept) == [False, True]
+
+
+@uses_opencl
 def test_a_device_without_float64():
     text = said("""
 name = gpuops.devices("opencl")[0].name

@@ -293,6 +293,13 @@ def test_which_device_takes_which_language():
 
 
 @needs_build
+def test_which_of_several_kernels_is_asked_in_opencls_words():
+    two = "__kernel void f(__global int *x) {} __kernel void g(__global int *x) {}"
+    with pytest.raises(TypeError, match=r"f, g: name one, as program.f\[groups, items\]"):
+        gpuops.compile(two, "opencl")[1, 1](np.zeros(1, "i4"))
+
+
+@needs_build
 def test_a_device_with_memory_of_its_own_copies():
     """Buffers begin where memory does: a view into one is a sentence, not a crash."""
     if why := why_not("opencl"):

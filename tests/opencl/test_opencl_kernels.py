@@ -9,7 +9,7 @@ import engine
 import numpy as np
 import pytest
 from engine import attempt, dtype_of, random, same_bits
-from opencl_machine import needs_build, opencl, rows  # noqa: F401
+from opencl_machine import needs_build, opencl, rows, said  # noqa: F401
 from test_add import (
     INPUTS,
     LARGEST,
@@ -107,6 +107,23 @@ def test_more_axes_than_a_kernel_is_told_of():
                 getattr(gpuops, op)(*arrays, device="opencl", kernel=kernel)
 
 
+def test_more_axes_without_a_kernel_named():
+    """The reason is that of the last row asked, which takes most."""
+    a = np.zeros((2,) * 24, "i1")
+    for op, arrays, how, kernel in (
+        ("add", (a, a.T), {}, "naive"),
+        ("transpose", (a,), {}, "naive"),
+        ("sum", (a.T[::-1, ::-1],), {"axis": tuple(range(0, 24, 2))}, "tree"),
+    ):
+        with pytest.raises(gpuops.UnsupportedDeviceError) as caught:
+            getattr(gpuops, op)(*arrays, device="opencl", **how)
+        assert str(caught.value) == (
+            f"{op}: no kernel on opencl takes this call of int8: kernel '{kernel}' takes 23 "
+            "axes that cannot be merged, this call has 24; another device such as 'cpu' takes "
+            "them"
+        )
+
+
 @pytest.mark.sampled(every=11)
 @pytest.mark.parametrize("word", ["uint8", "int16", "float32", "float64", "complex128", "bool"])
 @pytest.mark.parametrize(("device", "kernel"), rows("transpose"))
@@ -138,6 +155,39 @@ def test_a_kernel_refuses_with_its_sentence():
         gpuops.add(a, a[:, :1], kernel="vectorized", device="opencl")
     with pytest.raises(gpuops.KernelRefusedError, match="that move the fastest axis"):
         gpuops.transpose(np.ones((4, 5, 6)), (1, 0, 2), kernel="tiled", device="opencl")
+
+
+@pytest.mark.parametrize("word", ["f4", "i1", "f2", "c8"])
+def test_vectors_meet_a_number(word):
+    """One that is an operand, or an array that is broadcast, in each place."""
+    a, number = random((1021,), word, 1), dtype_of(word).type(3)
+    shown = np.broadcast_to(random((1,), word, 2), a.shape)
+    for op in ("add", "multiply_add"):
+        for scalar in (number, shown):
+            for at in range(INPUTS[op]):
+                arrays = [scalar if i == at else a for i in range(INPUTS[op])]
+                got = OPS[op](*arrays, device="opencl", kernel="vectorized")
+                same_bits(got, OPS[op](*arrays, device="cpu"))
+
+
+def test_items_that_stay_together_move_together():
+    """As much as 16 bytes, wherever they lie, on a device with memory of its own."""
+    text = said("""
+import engine
+for word, shape in ("f4", (6, 5, 8)), ("i1", (3, 4, 24)), ("i2", (5, 2, 7)), ("c16", (4, 3, 2)):
+    a = engine.random(shape, word, 1)
+    parts = np.concatenate([a, a], axis=2)[..., : shape[2]]
+    for b in (a, a[::-1], parts, np.concatenate([a, a])[1:]):
+        want = np.transpose(b, (1, 0, 2)).copy()
+        for kernel in ("naive", None):
+            got = gpuops.transpose(b, (1, 0, 2), device="opencl", kernel=kernel)
+            engine.same_bits(got, want)
+    d = gpuops.to_device(np.concatenate([a, a]), "opencl")
+    got = gpuops.transpose(d, (1, 0, 2), kernel="naive").get()
+    engine.same_bits(got, np.transpose(np.concatenate([a, a]), (1, 0, 2)).copy())
+print("same")
+""", GPUOPS_FAULT="opencl.sharing:1:forever")  # fmt: skip
+    assert text == "same"
 
 
 @pytest.mark.parametrize("params", [{"bytes": 64}, {"bytes": 8, "group": 64}], ids=str)

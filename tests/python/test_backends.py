@@ -80,6 +80,20 @@ print(gpuops.benchmark("add", (a, b), {"device": "dummy"}, n_repeat=1).kernel)
     assert said[10] == "1 µs"
 
 
+def test_a_refusal_without_a_name_has_the_kernels_reason(package):
+    build(package)
+    said = python(package, """
+a = np.arange(5, dtype="f4")
+try:
+    gpuops.add(a[:, None], a, device="dummy")
+except gpuops.UnsupportedDeviceError as error:
+    print(error)
+""")  # fmt: skip
+    assert said[0] == (
+        "add: no kernel on dummy takes this call of float32: the dummy takes lines alone"
+    )
+
+
 def test_operands_are_cast_on_their_way(package):
     build(package)
     said = python(package, """

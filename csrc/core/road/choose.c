@@ -228,14 +228,33 @@ static const gop_row *choose_candidate(const gop_ctx *ctx, gop_task *task,
     return NULL;
 }
 
-/* Where no row accepts: GOP_BAD_TYPE if their plans say that the device lacks the dtype. */
-static gop_status check_dtype(const gop_ctx *ctx, gop_task *task, const gop_ladder *ladder,
-                              gop_plan *plan)
+/* How near a candidate that does not run the task came to it: of those that are for such calls
+ * the plan has refused. */
+static int nearness(const gop_ctx *ctx, const gop_task *task, const gop_candidate *candidate)
 {
-    const gop_row *const last = ladder->rows[ladder->count - 1];
-    default_tunables(ctx, task, last);
-    const gop_status status = plan_row(ctx, task, last, plan);
-    return status == GOP_BAD_TYPE ? status : GOP_OK;
+    if (candidate->suits && !candidate->suits(ctx, task)) return 1;
+    return takes(ctx, candidate->row, task->in[0].dtype) ? 3 : 2;
+}
+
+/* Where no row accepts: why the nearest one does not, of equals the last, which takes most.
+ * That the device lacks the dtype is the whole reason. */
+static gop_status say_why(const gop_ctx *ctx, gop_task *task, const gop_choice *choice,
+                          gop_plan *plan)
+{
+    char why[sizeof gop_error_get()->message] = "";
+    int nearest = 0;
+    for (int c = 0; c < choice->count; c++) {
+        const int near = nearness(ctx, task, &choice->candidates[c]);
+        const gop_status status = try_candidate(ctx, task, &choice->candidates[c], plan);
+        if (status == GOP_BAD_TYPE) return status;
+        if (near < nearest) continue;
+        const char *const said = gop_error_get()->message, *const colon = strstr(said, ": ");
+        snprintf(why, sizeof why, ": %.1000s", colon ? colon + 2 : said);
+        nearest = near;
+    }
+    return gop_fail(nearest ? GOP_DEVICE_UNSUPPORTED : GOP_INTERNAL,
+                    "%s: no kernel on %s takes this call of %s%s", gop_call_name(task->call),
+                    ctx->backend->name, gop_dtype_name(task->in[0].dtype), why);
 }
 
 gop_status gop_choose(const gop_ctx *ctx, gop_task *task, const char *kernel, int timing,
@@ -255,11 +274,7 @@ gop_status gop_choose(const gop_ctx *ctx, gop_task *task, const char *kernel, in
                         "%s: %s has no kernel for exact=True, expected another device, such as "
                         "'cpu'",
                         gop_call_name(task->call), ctx->backend->name);
-    if (!*row) GOP_TRY(check_dtype(ctx, task, ladder, plan));
-    if (!*row)
-        return gop_fail(GOP_INTERNAL, "%s: no kernel on %s takes this call of %s",
-                        gop_descriptor_of(task->call->op)->name, ctx->backend->name,
-                        gop_dtype_name(task->in[0].dtype));
+    if (!*row) return say_why(ctx, task, ladder->choice, plan);
     if (task->call->ntunables == 0) return GOP_OK;
     GOP_TRY(resolve_tunables(ctx, task, *row));
     return plan_row(ctx, task, *row, plan);

@@ -1,17 +1,14 @@
 /*
- * solve.h - the loop of the solver: steps, norms at each check, columns stored as they end.
+ * solve.h - the solver on the CPU: how columns lie, and their norms, for core's loop.
  *
- * A step gives the next iterate and the residual of this one, so an iterate is checked after
- * the step beyond it; if it ends the solve, that step was wasted.
- *
- * Columns are independent, so they are solved in groups, all steps of one group first: a step
- * then finds its vectors in a near cache from the step before.
+ * No column knows of the others, so they are solved in groups, all steps of one and then those
+ * of the next: what a step reads and writes was in a near cache at the step before.
  */
 #ifndef GOP_CPU_JACOBI_SOLVE_H
 #define GOP_CPU_JACOBI_SOLVE_H
 
 #include "core/arrays/norms.h"
-#include "core/ops/jacobi.h"
+#include "core/ops/jacobi_solve.h"
 #include "cpu/runtime/cpu.h"
 
 enum {
@@ -21,19 +18,19 @@ enum {
     HELD = 1 << 18,   /* bytes of a group's vectors: half of a small L2 cache */
 };
 
-/* Columns [first, first + k), how their items lie in the vectors here, and what lies in the
- * scratch memory, in this order, each at a multiple of 64 bytes. */
+/* Core's part first; how items lie in the vectors here, and what lies in the scratch memory,
+ * each at a multiple of 64 bytes. */
 typedef struct solve_group {
-    int64_t first, k, row, column;
-    gop_plan *plan;                              /* of the steps */
-    char *iterate[2], *residual, *right, *steps; /* right: f where it is copied */
-    double *work, *f, *begun, *norm, *fresh;     /* k of each of the norms; begun: the first */
-    int64_t *ended; /* the step after which a column ended, or -1 */
+    gop_solve solve;
+    int64_t row, column;
+    gop_plan *plan;      /* of the steps */
+    char *right, *steps; /* right: f where it is copied */
+    double *work;
     size_t bytes;
 } solve_group;
 
-/* The columns of a group: all for a dense matrix, which costs more to read than any number of
- * them; else as many as fit a cache, but several. */
+/* Columns of a group. A dense matrix costs more to read than all of them, another one more than
+ * a few. */
 static int64_t solve_width(const gop_task *task)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
@@ -43,15 +40,15 @@ static int64_t solve_width(const gop_task *task)
     return gop_smaller(g->k, fit > SIDE ? fit / SIDE * SIDE : SIDE);
 }
 
-/* Lays out columns [first, first + k): interleaved for sparse matrices and constant stencils,
- * so that a row works on vectors; else each column contiguous. */
+/* Side by side, so that a row meets vectors, where its coefficients are looked up or are those
+ * of the row before; else each contiguous. */
 static void solve_lay(const gop_task *task, solve_group *group, int64_t first, int64_t k)
 {
     const gop_jacobi_step_params *p = &task->call->params.jacobi.step;
     const int is_constant = p->grid.axes > 0 && task->geometry.jacobi.a_col == 0;
     const int beside = k > 1 && (p->csr || is_constant);
-    group->first = first;
-    group->k = k;
+    group->solve.first = first;
+    group->solve.k = k;
     group->row = beside ? k : 1;
     group->column = beside ? 1 : task->geometry.jacobi.n;
 }
@@ -61,30 +58,6 @@ static char *solve_take(solve_group *group, char *base, int64_t bytes)
     char *const at = base ? base + group->bytes : NULL;
     group->bytes += ((size_t)bytes + 63) / 64 * 64;
     return at;
-}
-
-/* The first group, with its parts of the scratch memory. Without scratch memory only `bytes`
- * counts. */
-static solve_group solve_group_of(const gop_task *task, size_t steps)
-{
-    const int64_t n = task->geometry.jacobi.n, k = solve_width(task), each = 8 * k;
-    const int64_t vector = n * k * gop_dtype_size(task->in[0].dtype);
-    char *const base = task->scratch;
-    solve_group group = {.bytes = 0};
-    solve_lay(task, &group, 0, k);
-    group.plan = (gop_plan *)solve_take(&group, base, sizeof *group.plan);
-    group.iterate[0] = solve_take(&group, base, vector);
-    group.iterate[1] = solve_take(&group, base, vector);
-    group.residual = solve_take(&group, base, vector);
-    group.right = solve_take(&group, base, vector);
-    group.steps = solve_take(&group, base, (int64_t)steps);
-    group.work = (double *)solve_take(&group, base, 8 * gop_norms_work(n, k));
-    group.f = (double *)solve_take(&group, base, each);
-    group.begun = (double *)solve_take(&group, base, each);
-    group.norm = (double *)solve_take(&group, base, each);
-    group.fresh = (double *)solve_take(&group, base, each);
-    group.ended = (int64_t *)solve_take(&group, base, each);
-    return group;
 }
 
 /* Copies n by k items; strides in bytes. */
@@ -122,14 +95,14 @@ static gop_status solve_copy_columns(int64_t n, solve_copy *copy)
     return gop_parallel(n, 1 + COPIED / copy->k, solve_copy_items, copy);
 }
 
-/* Copies the group's columns of v, whose strides are in items, to the group's layout. */
+/* The group's columns of v, whose strides are in items, as they lie here. */
 static gop_status solve_gather(const solve_group *group, const gop_array *v, int64_t row,
                                int64_t column, int64_t n, char *to)
 {
     const int64_t size = gop_dtype_size(v->dtype);
     solve_copy copy = {.to = to,
-                       .from = (const char *)v->data + group->first * column * size,
-                       .k = group->k,
+                       .from = (const char *)v->data + group->solve.first * column * size,
+                       .k = group->solve.k,
                        .to_row = group->row * size,
                        .to_column = group->column * size,
                        .from_row = row * size,
@@ -138,15 +111,17 @@ static gop_status solve_gather(const solve_group *group, const gop_array *v, int
     return solve_copy_columns(n, &copy);
 }
 
-/* Stores the iterate's column c in the result; it is 0 if f is. */
-static gop_status solve_put_aside(const gop_task *task, const solve_group *group,
-                                  const char *iterate, int64_t c, int zero)
+/* Of core's loop. */
+static gop_status solve_put_aside(const gop_solve *solve, const void *iterate, int64_t c,
+                                  int zero)
 {
+    const solve_group *const group = (const solve_group *)solve;
+    const gop_task *const task = solve->task;
     const gop_jacobi *g = &task->geometry.jacobi;
     const int64_t size = gop_dtype_size(task->in[0].dtype);
     static const char zeros[16];
-    solve_copy copy = {.to = (char *)task->out[0].data + (group->first + c) * g->out_col * size,
-                       .from = zero ? zeros : iterate + c * group->column * size,
+    solve_copy copy = {.to = (char *)task->out[0].data + (solve->first + c) * g->out_col * size,
+                       .from = zero ? zeros : (const char *)iterate + c * group->column * size,
                        .k = 1,
                        .to_row = g->out_row * size,
                        .from_row = zero ? 0 : group->row * size,
@@ -154,103 +129,74 @@ static gop_status solve_put_aside(const gop_task *task, const solve_group *group
     return solve_copy_columns(g->n, &copy);
 }
 
-/* Sets the geometry of the steps to the group's layout. */
+static gop_status solve_norms(const gop_solve *solve)
+{
+    const solve_group *const group = (const solve_group *)solve;
+    const gop_columns columns = {solve->residual,
+                                 solve->task->in[0].dtype,
+                                 solve->task->geometry.jacobi.n,
+                                 solve->k,
+                                 group->row,
+                                 group->column};
+    return gop_column_norms(&columns, group->work, solve->fresh);
+}
+
+/* The first group, with room for each. */
+static solve_group solve_group_of(const gop_task *task, size_t steps)
+{
+    const int64_t n = task->geometry.jacobi.n, k = solve_width(task), each = 8 * k;
+    const int64_t vector = n * k * gop_dtype_size(task->in[0].dtype);
+    char *const base = task->scratch;
+    solve_group group = {.solve = {.task = task,
+                                   .interrupted = gop_interrupted,
+                                   .norms = solve_norms,
+                                   .put_aside = solve_put_aside}};
+    solve_lay(task, &group, 0, k);
+    group.plan = (gop_plan *)solve_take(&group, base, sizeof *group.plan);
+    group.solve.iterate[0] = solve_take(&group, base, vector);
+    group.solve.iterate[1] = solve_take(&group, base, vector);
+    group.solve.residual = solve_take(&group, base, vector);
+    group.right = solve_take(&group, base, vector);
+    group.steps = solve_take(&group, base, (int64_t)steps);
+    group.work = (double *)solve_take(&group, base, 8 * gop_norms_work(n, k));
+    group.solve.f = (double *)solve_take(&group, base, each);
+    group.solve.begun = (double *)solve_take(&group, base, each);
+    group.solve.norm = (double *)solve_take(&group, base, each);
+    group.solve.fresh = (double *)solve_take(&group, base, each);
+    group.solve.ended = (int64_t *)solve_take(&group, base, each);
+    return group;
+}
+
+/* The steps' geometry. */
 static void solve_place(const solve_group *group, gop_jacobi *g)
 {
-    g->k = group->k;
+    g->k = group->solve.k;
     g->x_row = g->out_row = g->residual_row = g->f_row = group->row;
     g->x_col = g->out_col = g->residual_col = g->f_col = group->column;
 }
 
-/* Prepares a group: copies x, and f unless it has the group's layout; computes the norms of f.
- */
+/* f is read in place where it lies as the iterates do. */
 static gop_status solve_start(const gop_task *task, const solve_group *group, gop_task *step)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
     const gop_jacobi_params *p = &task->call->params.jacobi;
     const gop_array *x = &task->in[p->step.csr ? 4 : 2], *f = &task->in[p->step.csr ? 3 : 1];
     gop_array *const right = &step->in[p->step.csr ? 3 : 1];
-    const int lies = g->f_row == group->row && (group->k == 1 || g->f_col == group->column);
+    const int lies =
+        g->f_row == group->row && (group->solve.k == 1 || g->f_col == group->column);
     solve_place(group, &step->geometry.jacobi);
-    right->data = (char *)f->data + group->first * g->f_col * gop_dtype_size(f->dtype);
+    right->data = (char *)f->data + group->solve.first * g->f_col * gop_dtype_size(f->dtype);
     if (!lies) {
         GOP_TRY(solve_gather(group, f, g->f_row, g->f_col, g->n, group->right));
         right->data = group->right;
     }
-    GOP_TRY(solve_gather(group, x, g->x_row, g->x_col, g->n, group->iterate[0]));
-    const gop_columns columns = {right->data, f->dtype,   g->n,
-                                 group->k,    group->row, group->column};
-    GOP_TRY(gop_column_norms(&columns, group->work, group->f));
-    for (int64_t c = 0; c < group->k; c++) {
-        group->ended[c] = -1;
-        if (p->first)
-            group->begun[c] = ((const double *)task->in[p->first].data)[group->first + c];
-    }
-    return GOP_OK;
-}
-
-/* Computes the norms after m steps and ends the columns that are done; `*left` have not ended.
- */
-static gop_status solve_check(const gop_task *task, const solve_group *group,
-                              const char *iterate, int64_t m, int64_t *left)
-{
-    const gop_jacobi_params *p = &task->call->params.jacobi;
-    const gop_columns columns = {group->residual, task->in[0].dtype, task->geometry.jacobi.n,
-                                 group->k,        group->row,        group->column};
-    GOP_TRY(gop_column_norms(&columns, group->work, group->fresh));
-    *left = 0;
-    for (int64_t c = 0; c < group->k; c++) {
-        if (group->ended[c] >= 0) continue; /* its norm stays as its iterate does */
-        const int zero = group->f[c] == 0.0;
-        const double norm = group->norm[c] = zero ? 0.0 : group->fresh[c];
-        if (m == 0 && !p->first) group->begun[c] = norm;
-        const gop_column_state verdict =
-            gop_jacobi_verdict(p->rtol, p->atol, p->dtol, group->f[c], group->begun[c], norm);
-        if (verdict == GOP_GOES_ON) ++*left;
-        else group->ended[c] = m;
-        if (verdict != GOP_GOES_ON || m == p->steps)
-            GOP_TRY(solve_put_aside(task, group, iterate, c, zero));
-    }
-    return GOP_OK;
-}
-
-/* Stores the norms of the group's columns in a row of the second output, if there is one. */
-static void solve_row(const gop_task *task, const solve_group *group, int64_t row,
-                      const double *norms)
-{
-    if (task->nout == 1) return;
-    double *const to = (double *)task->out[1].data + row * task->geometry.jacobi.k;
-    memcpy(to + group->first, norms, 8 * (size_t)group->k);
-}
-
-/* Fills the rest of the norms' table: further rows repeat the last norms, and the very last row
- * has the steps at which the columns ended. */
-static void solve_end(const gop_task *task, const solve_group *group, int64_t row)
-{
-    const int64_t last = task->nout > 1 ? task->out[1].shape[0] - 1 : 0;
-    for (row++; row < last; row++) solve_row(task, group, row, group->norm);
-    for (int64_t c = 0; c < group->k; c++) group->fresh[c] = (double)group->ended[c];
-    solve_row(task, group, last, group->fresh);
-}
-
-static gop_status solve_columns(gop_ctx *ctx, const gop_task *task, const solve_group *group,
-                                gop_jacobi_task *t)
-{
-    const gop_jacobi_params *p = &task->call->params.jacobi;
-    int64_t left, m = 0, checks = 0;
-    GOP_TRY(solve_start(task, group, &t->task));
-    solve_row(task, group, 0, group->f);
-    for (;; m++) {
-        char *const from = group->iterate[m % 2], *const to = group->iterate[(m + 1) % 2];
-        const int is_check = m % p->check_every == 0 || m == p->steps;
-        GOP_TRY(gop_interrupted());
-        GOP_TRY(gop_jacobi_step(ctx, t, from, to, is_check ? group->residual : NULL));
-        if (!is_check) continue;
-        GOP_TRY(solve_check(task, group, from, m, &left));
-        solve_row(task, group, ++checks, group->norm);
-        if (left == 0 || m == p->steps) break;
-    }
-    solve_end(task, group, checks);
+    GOP_TRY(solve_gather(group, x, g->x_row, g->x_col, g->n, group->solve.iterate[0]));
+    const gop_columns columns = {right->data,    f->dtype,   g->n,
+                                 group->solve.k, group->row, group->column};
+    GOP_TRY(gop_column_norms(&columns, group->work, group->solve.f));
+    if (p->first)
+        memcpy(group->solve.begun, (const double *)task->in[p->first].data + group->solve.first,
+               8 * (size_t)group->solve.k);
     return GOP_OK;
 }
 
@@ -260,10 +206,12 @@ static gop_status solve(gop_ctx *ctx, const gop_task *task)
     const int64_t k = task->geometry.jacobi.k, width = solve_width(task);
     solve_group group = solve_group_of(task, steps->scratch);
     gop_jacobi_task t;
+    group.solve.rows = task->nout > 1 ? task->out[1].data : NULL;
     gop_jacobi_ready(&t, task, group.plan, group.steps);
     for (int64_t first = 0; first < k; first += width) {
         solve_lay(task, &group, first, gop_smaller(width, k - first));
-        GOP_TRY(solve_columns(ctx, task, &group, &t));
+        GOP_TRY(solve_start(task, &group, &t.task));
+        GOP_TRY(gop_solve_run(ctx, &group.solve, &t));
     }
     return GOP_OK;
 }

@@ -23,8 +23,7 @@
     scatter(sum, out + (at[0] + k * apart[0]) * PARTS, apart[0], count)
 #define PLAIN(name, o) LOAD(0, name + (at[o] + k) * PARTS)
 
-__kernel void add_chunked_kernel(OUT(out), IN(a), IN(b), IN(c), const struct axes e,
-                                 const long chunk)
+__kernel void add_chunked_kernel(OPERANDS, const struct axes e, const long chunk)
 {
     const int inner = (int)e.rank - 1;
     const long apart[4] = {e.stride[0][inner], e.stride[1][inner], e.stride[2][inner],

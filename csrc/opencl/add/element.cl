@@ -11,6 +11,7 @@
 #include "opencl/halves.cl"
 
 #define ITEMS (LANES / PARTS) /* numbers in V */
+#define OPERANDS TO(BASE, out), FROM(BASE, a), FROM(BASE, b), FROM(BASE, c)
 
 /* ---- sums and products ---- */
 
@@ -88,10 +89,5 @@ static V of_three(V a, V b, V c)
     return fma(a, b, c);
 #endif
 }
-
-/* ---- operands: a buffer and the place of the first number in it ---- */
-
-#define IN(name) __global const BASE *name, long name##_at
-#define OUT(name) __global BASE *name, long name##_at
 
 #endif

@@ -78,12 +78,15 @@ static gop_status by_items(const gop_ctx *ctx, const gop_task *task, const gop_c
 static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
                             gop_plan *plan)
 {
-    enum { VECTOR = 64 }; /* bytes, of at most 16 numbers; chunks are a multiple of as many */
+    /* Bytes, of at most 16 numbers: chunks are a multiple of as many. A virtual machine may
+     * report the caches of the whole host: what is MOST long is streamed past any. */
+    enum { VECTOR = 64, MOST = 1 << 24 };
     const int64_t item = gop_cl_item(task->in[0].dtype);
     planned *const own = GOP_OWN(planned, plan);
     int is_new = 1; /* else the result's lines are in caches already */
     for (int i = 0; i < task->nin; i++) is_new &= task->in[i].data != task->out[0].data;
-    const int is_streamed = is_new && task->geometry.elementwise.size * item > ctx->info.l2 / 2;
+    const int64_t most = ctx->info.l2 / 2 < MOST ? ctx->info.l2 / 2 : MOST;
+    const int is_streamed = is_new && task->geometry.elementwise.size * item > most;
     GOP_TRY(begin(ctx, task, names, item < 4 ? 16 : VECTOR / item,
                   is_streamed ? " -DSTREAMED" : "", plan));
     own->each = gop_cl_ceil(gop_cl_chunk(ctx, own->axes.size, 1), VECTOR) * VECTOR;
@@ -100,17 +103,25 @@ static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task,
     int64_t items = task->tune[0] / item;
     if (items < 1) items = 1;
     if (items > most) items = most;
-    int is_plain = e->rank == 1;
+    int is_plain = e->rank == 1 && e->stride[0][0] == 1, numbers = 0;
     uintptr_t bits = (uintptr_t)task->out[0].data; /* whether vectors may be read there */
-    for (int o = 0; o < e->operands; o++) is_plain &= e->stride[o][0] == 1;
-    for (int i = 0; i < task->nin; i++) bits |= (uintptr_t)task->in[i].data;
+    for (int i = 0; is_plain && i < 3; i++) {
+        const int o = i < task->nin ? i : task->nin - 1;
+        const int64_t stride = e->stride[1 + o][0];
+        if (stride == 0) numbers |= 1 << i;
+        else bits |= (uintptr_t)task->in[o].data;
+        is_plain = stride == 0 || stride == 1;
+    }
     if (!is_plain)
-        return gop_fail(GOP_REFUSED,
-                        "%s: kernel '%s' takes arrays that lie in memory alike without gaps, "
-                        "expected no broadcast and no strides",
-                        names->op, names->row);
-    GOP_TRY(begin(ctx, task, names, items,
-                  bits % (uintptr_t)(items * item) == 0 ? " -DALIGNED" : "", plan));
+        return gop_fail(
+            GOP_REFUSED,
+            "%s: kernel '%s' takes arrays that lie in memory alike without gaps, and "
+            "numbers, expected no other broadcast and no strides",
+            names->op, names->row);
+    char more[48];
+    snprintf(more, sizeof more, " -DNUMBERS=%d%s", numbers,
+             bits % (uintptr_t)(items * item) == 0 ? " -DALIGNED" : "");
+    GOP_TRY(begin(ctx, task, names, items, more, plan));
     planned *const own = GOP_OWN(planned, plan);
     own->each = items;
     own->group = gop_cl_group(ctx, task->tune[1]);

@@ -8,7 +8,7 @@
 #include "opencl/add/element.cl"
 #include "opencl/axes.cl"
 
-__kernel void add_naive_kernel(OUT(out), IN(a), IN(b), IN(c), const struct axes e)
+__kernel void add_naive_kernel(OPERANDS, const struct axes e)
 {
     const INDEX i = (INDEX)get_global_id(0);
     if (i >= (INDEX)e.size) return;

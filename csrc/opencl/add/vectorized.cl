@@ -3,7 +3,8 @@
  *
  * A vector type asks memory once for what scalars ask for number by number: float4 is an access
  * of 16 bytes. ALIGNED says that every operand begins where such a vector may: vloadn may not
- * assume that, and compilers then make it of scalars.
+ * assume that, and compilers then make it of scalars. The bits of NUMBERS say which of a, b and c
+ * are one number for all.
  */
 #include "opencl/add/element.cl"
 
@@ -15,17 +16,23 @@
 #define STORE_AT(v, i, p, at) STORE(v, i, (p) + (at)*PARTS)
 #endif
 
-__kernel void add_vectorized_kernel(OUT(out), IN(a), IN(b), IN(c), const long size)
+#define IS_NUMBER(o) (NUMBERS >> o & 1)
+/* Vector i, and the last `count` elements from the first one on. */
+#define WHOLE(o, i, p, at)                                                                     \
+    (IS_NUMBER(o) ? gather((p) + (at)*PARTS, 0, ITEMS) : LOAD_AT(i, p, at))
+#define LAST(o, first, p, at, count)                                                           \
+    gather((p) + ((at) + (IS_NUMBER(o) ? 0 : first)) * PARTS, !IS_NUMBER(o), count)
+
+__kernel void add_vectorized_kernel(OPERANDS, const long size)
 {
     const long i = (long)get_global_id(0), first = i * ITEMS;
     if (first + ITEMS <= size) {
-        const V sum = of_three(LOAD_AT(i, a, a_at), LOAD_AT(i, b, b_at), LOAD_AT(i, c, c_at));
+        const V sum = of_three(WHOLE(0, i, a, a_at), WHOLE(1, i, b, b_at), WHOLE(2, i, c, c_at));
         STORE_AT(sum, i, out, out_at);
     } else if (first < size) { /* the last ones are fewer than a vector has */
         const int count = (int)(size - first);
-        scatter(of_three(gather(a + (a_at + first) * PARTS, 1, count),
-                         gather(b + (b_at + first) * PARTS, 1, count),
-                         gather(c + (c_at + first) * PARTS, 1, count)),
+        scatter(of_three(LAST(0, first, a, a_at, count), LAST(1, first, b, b_at, count),
+                         LAST(2, first, c, c_at, count)),
                 out + (out_at + first) * PARTS, 1, count);
     }
 }

@@ -8,11 +8,9 @@
 #else
 #define T BASE
 #endif
-#define IN(type, name) __global const type *name, long name##_at
-#define OUT(type, name) __global type *name, long name##_at
 
 /* n items; zeros where that is said. */
-__kernel void jacobi_copy_kernel(IN(T, from), OUT(T, to), const long n, const long from_row,
+__kernel void jacobi_copy_kernel(FROM(T, from), TO(T, to), const long n, const long from_row,
                                  const long to_row, const int is_zero)
 {
     const long i = (long)get_global_id(0);
@@ -35,9 +33,9 @@ static double of_item(T item, double scale, int is_largest)
 
 /* Of each leaf of tree/v1 the sum of the squares, or the largest part, by a work-group: columns
  * one after the other. */
-__kernel void jacobi_leaves_kernel(IN(T, v), OUT(double, sums), const long n, const long leaves,
-                                   const long row, const long col, const double scale,
-                                   const int is_largest)
+__kernel void jacobi_leaves_kernel(FROM(T, v), TO(double, sums), const long n,
+                                   const long leaves, const long row, const long col,
+                                   const double scale, const int is_largest)
 {
     __local double lane[TREE_LANES];
     const int me = (int)get_local_id(0);

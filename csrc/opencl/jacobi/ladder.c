@@ -1,34 +1,28 @@
 /*
- * ladder.c - jacobi on OpenCL: the loop of the solver, its rows in the order of reading, and
- * which of them runs.
+ * ladder.c - jacobi on OpenCL: what core's loop of the solver asks for, its rows in the order
+ * of reading, and which of them runs.
  *
  * The solver repeats a kernel of jacobi_step, so its floor is that kernel's: A read once a
- * step. What it adds is the norm of the residual at each check, for which the host waits. A
- * step gives the next iterate and the residual of this one at once, so an iterate is judged
- * when the step beyond it is done. The device sums squares leaf by leaf of tree/v1; the sums
- * come to the host, which folds them.
+ * step. What it adds is the norm of the residual at each check, for which the host waits. The
+ * device sums squares leaf by leaf of tree/v1; the sums come to the host, which folds them.
  */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "core/numerics.h"
-#include "core/ops/jacobi.h"
+#include "core/ops/jacobi_solve.h"
 #include "opencl/opencl.h"
 
 enum { GROUP = 128 };
 
-/* A call that runs: its vectors on the device, norms and verdicts on the host. */
+/* A call that runs: core's part first; vectors on the device, norms on the host. */
 typedef struct solver {
+    gop_solve solve;
     gop_ctx *ctx;
-    const gop_task *task;
-    int64_t n, k, leaves;
+    int64_t n, leaves;
     gop_cl_build copies, squares;
     gop_array vector[3], sums; /* two iterates, the residual */
     double *leaf;              /* the sums of leaves, a column's one after the other */
-    double *f, *begun, *norm, *fresh;
-    double *rows;   /* what the second output becomes */
-    int64_t *ended; /* the step after which a column ended, or -1 */
     gop_jacobi_task step;
     gop_plan plan; /* of the steps */
 } solver;
@@ -47,49 +41,6 @@ static size_t offset_of(const gop_task *task, int what)
     const size_t sums = (size_t)((g->n / LEAF + 1) * g->k) * sizeof(double);
     if (what <= SUMS) return (size_t)what * each;
     return SUMS * each + (sums + 255) / 256 * 256;
-}
-
-static int64_t rows_of(const gop_task *task)
-{
-    return task->nout > 1 ? task->out[1].shape[0] : 0;
-}
-
-/* The host's part of it, to be released; NULL where there is no memory. */
-static solver *begin(gop_ctx *ctx, const gop_task *task)
-{
-    const gop_jacobi *g = &task->geometry.jacobi;
-    const gop_dtype dtype = task->in[0].dtype;
-    const int64_t n = g->n, k = g->k, leaves = (n + LEAF - 1) / LEAF;
-    const gop_cl_kind *const kind = &gop_cl_kinds[dtype];
-    static const gop_cl_names copy = {.source = "jacobi/columns",
-                                      .kernel = "jacobi_copy_kernel"};
-    static const gop_cl_names leaf = {.source = "jacobi/columns",
-                                      .kernel = "jacobi_leaves_kernel"};
-    const size_t numbers = (size_t)((leaves + 5 + rows_of(task)) * k);
-    solver *const s = gop_services->alloc(sizeof *s + numbers * sizeof(double));
-    if (!s) return NULL;
-    memset(s, 0, sizeof *s);
-    s->ctx = ctx;
-    s->task = task;
-    s->n = n, s->k = k, s->leaves = leaves;
-    s->leaf = (double *)(void *)(s + 1);
-    s->f = s->leaf + leaves * k;
-    s->begun = s->f + k;
-    s->norm = s->begun + k;
-    s->fresh = s->norm + k;
-    s->ended = (int64_t *)(void *)(s->fresh + k);
-    s->rows = s->fresh + 2 * k;
-    for (int i = ITERATE; i <= RESIDUAL; i++)
-        s->vector[i] = gop_cl_in_scratch(task->scratch, offset_of(task, i), dtype, n * k);
-    s->sums = gop_cl_in_scratch(task->scratch, offset_of(task, SUMS), GOP_FLOAT64, leaves * k);
-    s->copies.names = &copy;
-    s->squares.names = &leaf;
-    snprintf(s->copies.options, GOP_CL_OPTIONS, "-DBASE=%s -D%s -DLANES=1%s", kind->base,
-             kind->word, gop_cl_is_double(dtype) ? " -DDOUBLE" : "");
-    snprintf(s->squares.options, GOP_CL_OPTIONS,
-             "-DBASE=%s -D%s -DLANES=1 -DDOUBLE -DLEAVES -DGROUP=%d", kind->base, kind->word,
-             gop_cl_group(ctx, GROUP));
-    return s;
 }
 
 /* Column `from_column` of an array to column `to_column` of another; places are in items. */
@@ -176,11 +127,11 @@ static gop_status scaled_norm(const solver *s, const gop_array *v, int64_t row, 
 static gop_status norms_of(const solver *s, const gop_array *v, int64_t row, int64_t col,
                            double *norms)
 {
-    for (int64_t c = 0; c < s->k; c++) norms[c] = 0.0;
-    if (s->n == 0 || s->k == 0) return GOP_OK;
-    GOP_TRY(sum_leaves(s, v, row, col, 0, s->k, 1.0, 0));
-    for (int64_t c = 0; c < s->k; c++) norms[c] = fold(s, s->leaf + c * s->leaves, 0);
-    for (int64_t c = 0; c < s->k; c++) {
+    for (int64_t c = 0; c < s->solve.k; c++) norms[c] = 0.0;
+    if (s->n == 0 || s->solve.k == 0) return GOP_OK;
+    GOP_TRY(sum_leaves(s, v, row, col, 0, s->solve.k, 1.0, 0));
+    for (int64_t c = 0; c < s->solve.k; c++) norms[c] = fold(s, s->leaf + c * s->leaves, 0);
+    for (int64_t c = 0; c < s->solve.k; c++) {
         const double sum = norms[c];
         if (gop_cl_is_double(v->dtype) && (sum < 0x1p-900 || sum > 0x1p1000))
             GOP_TRY(scaled_norm(s, v, row, col, c, &norms[c]));
@@ -189,81 +140,90 @@ static gop_status norms_of(const solver *s, const gop_array *v, int64_t row, int
     return GOP_OK;
 }
 
-/* ---- the loop ---- */
+/* ---- what core's loop asks for ---- */
+
+static gop_status norms_of_residual(const gop_solve *solve)
+{
+    const solver *const s = (const solver *)solve;
+    return norms_of(s, &s->vector[RESIDUAL], 1, s->n, solve->fresh);
+}
+
+static gop_status put_aside(const gop_solve *solve, const void *iterate, int64_t c, int is_zero)
+{
+    const solver *const s = (const solver *)solve;
+    const gop_jacobi *g = &solve->task->geometry.jacobi;
+    const gop_array *const from = &s->vector[iterate != s->vector[0].data];
+    return copy_column(s, from, c * s->n, 1, &solve->task->out[0], c * g->out_col, g->out_row,
+                       is_zero);
+}
+
+/* The host's part of it, to be released; NULL where there is no memory. */
+static solver *begin(gop_ctx *ctx, const gop_task *task)
+{
+    const gop_jacobi *g = &task->geometry.jacobi;
+    const gop_dtype dtype = task->in[0].dtype;
+    const int64_t n = g->n, k = g->k, leaves = (n + LEAF - 1) / LEAF;
+    const int64_t rows = task->nout > 1 ? task->out[1].shape[0] : 0;
+    const gop_cl_kind *const kind = &gop_cl_kinds[dtype];
+    static const gop_cl_names copy = {.source = "jacobi/columns",
+                                      .kernel = "jacobi_copy_kernel"};
+    static const gop_cl_names leaf = {.source = "jacobi/columns",
+                                      .kernel = "jacobi_leaves_kernel"};
+    const size_t numbers = (size_t)((leaves + 5 + rows) * k);
+    solver *const s = gop_services->alloc(sizeof *s + numbers * sizeof(double));
+    if (!s) return NULL;
+    double *const number = (double *)(void *)(s + 1);
+    *s = (solver){.solve = {.task = task,
+                            .k = k,
+                            .f = number,
+                            .begun = number + k,
+                            .norm = number + 2 * k,
+                            .fresh = number + 3 * k,
+                            .ended = (int64_t *)(void *)(number + 4 * k),
+                            .rows = number + 5 * k,
+                            .interrupted = gop_services->interrupted,
+                            .norms = norms_of_residual,
+                            .put_aside = put_aside},
+                  .ctx = ctx,
+                  .n = n,
+                  .leaves = leaves,
+                  .leaf = number + (5 + rows) * k,
+                  .copies = {.names = &copy},
+                  .squares = {.names = &leaf}};
+    for (int i = ITERATE; i <= RESIDUAL; i++)
+        s->vector[i] = gop_cl_in_scratch(task->scratch, offset_of(task, i), dtype, n * k);
+    for (int i = 0; i < 2; i++) s->solve.iterate[i] = s->vector[i].data;
+    s->solve.residual = s->vector[RESIDUAL].data;
+    s->sums = gop_cl_in_scratch(task->scratch, offset_of(task, SUMS), GOP_FLOAT64, leaves * k);
+    snprintf(s->copies.options, GOP_CL_OPTIONS, "-DBASE=%s -D%s -DLANES=1%s", kind->base,
+             kind->word, gop_cl_is_double(dtype) ? " -DDOUBLE" : "");
+    snprintf(s->squares.options, GOP_CL_OPTIONS,
+             "-DBASE=%s -D%s -DLANES=1 -DDOUBLE -DLEAVES -DGROUP=%d", kind->base, kind->word,
+             gop_cl_group(ctx, GROUP));
+    return s;
+}
 
 static gop_status start(solver *s)
 {
-    const gop_task *task = s->task;
+    const gop_task *task = s->solve.task;
     const gop_jacobi *g = &task->geometry.jacobi;
     const gop_jacobi_params *p = &task->call->params.jacobi;
     const gop_array *const f = &task->in[p->step.csr ? 3 : 1];
     const gop_array *const x = &task->in[p->step.csr ? 4 : 2];
-    GOP_TRY(norms_of(s, f, g->f_row, g->f_col, s->f));
-    for (int64_t c = 0; c < s->k; c++) {
-        s->ended[c] = -1;
+    GOP_TRY(norms_of(s, f, g->f_row, g->f_col, s->solve.f));
+    for (int64_t c = 0; c < g->k; c++)
         GOP_TRY(copy_column(s, x, c * g->x_col, g->x_row, &s->vector[0], c * s->n, 1, 0));
-    }
-    return p->first ? bring(s, &task->in[p->first], s->begun) : GOP_OK;
-}
-
-/* The norms after m steps, and what they mean for each column; `*left` have not ended. */
-static gop_status check(solver *s, const gop_array *iterate, int64_t m, int64_t *left)
-{
-    const gop_jacobi *g = &s->task->geometry.jacobi;
-    const gop_jacobi_params *p = &s->task->call->params.jacobi;
-    GOP_TRY(norms_of(s, &s->vector[RESIDUAL], 1, s->n, s->fresh));
-    *left = 0;
-    for (int64_t c = 0; c < s->k; c++) {
-        if (s->ended[c] >= 0) continue; /* its norm stays as its iterate does */
-        const int is_zero = s->f[c] == 0.0;
-        const double norm = s->norm[c] = is_zero ? 0.0 : s->fresh[c];
-        if (m == 0 && !p->first) s->begun[c] = norm;
-        const gop_column_state verdict =
-            gop_jacobi_verdict(p->rtol, p->atol, p->dtol, s->f[c], s->begun[c], norm);
-        if (verdict == GOP_GOES_ON) ++*left;
-        else s->ended[c] = m;
-        if (verdict != GOP_GOES_ON || m == p->steps)
-            GOP_TRY(copy_column(s, iterate, c * s->n, 1, &s->task->out[0], c * g->out_col,
-                                g->out_row, is_zero));
-    }
-    return GOP_OK;
-}
-
-static void keep_row(const solver *s, int64_t row, const double *norms)
-{
-    if (row < rows_of(s->task)) memcpy(s->rows + row * s->k, norms, 8 * (size_t)s->k);
-}
-
-/* Rows beyond the end repeat the last; the very last says where the columns ended. */
-static gop_status end(const solver *s, int64_t row)
-{
-    const int64_t last = rows_of(s->task) - 1;
-    if (last < 0) return GOP_OK;
-    for (row++; row < last; row++) keep_row(s, row, s->norm);
-    for (int64_t c = 0; c < s->k; c++) s->fresh[c] = (double)s->ended[c];
-    keep_row(s, last, s->fresh);
-    const gop_array host = on_host(&s->task->out[1], s->rows);
-    return s->ctx->backend->upload(s->ctx, &s->task->out[1], &host);
+    return p->first ? bring(s, &task->in[p->first], s->solve.begun) : GOP_OK;
 }
 
 static gop_status iterate(solver *s)
 {
-    const gop_jacobi_params *p = &s->task->call->params.jacobi;
-    int64_t left = 0, checks = 0;
+    const gop_task *task = s->solve.task;
     GOP_TRY(start(s));
-    keep_row(s, 0, s->f);
-    for (int64_t m = 0;; m++) {
-        const gop_array *const from = &s->vector[m % 2], *const to = &s->vector[(m + 1) % 2];
-        const int is_check = m % p->check_every == 0 || m == p->steps;
-        GOP_TRY(gop_services->interrupted());
-        GOP_TRY(gop_jacobi_step(s->ctx, &s->step, from->data, to->data,
-                                is_check ? s->vector[RESIDUAL].data : NULL));
-        if (!is_check) continue;
-        GOP_TRY(check(s, from, m, &left));
-        keep_row(s, ++checks, s->norm);
-        if (left == 0 || m == p->steps) break;
-    }
-    return end(s, checks);
+    GOP_TRY(gop_solve_run(s->ctx, &s->solve, &s->step));
+    if (task->nout == 1) return GOP_OK;
+    const gop_array host = on_host(&task->out[1], s->solve.rows);
+    return s->ctx->backend->upload(s->ctx, &task->out[1], &host);
 }
 
 static gop_status solve(gop_ctx *ctx, const gop_task *task, int64_t step)

@@ -68,6 +68,15 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     return gop_cl_run(ctx, &l);
 }
 
+/* About so many. */
+static int64_t terms_of_row(const gop_task *task)
+{
+    const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
+    const int64_t n = task->geometry.jacobi.n;
+    if (p->grid.axes) return 2 * p->grid.axes + 1;
+    return p->csr ? gop_cl_ceil(task->in[0].shape[0], n ? n : 1) : n;
+}
+
 /* What a row's kernel is built with, and what else it defines. Cuts the call into slices of
  * rows, far below 100 ms each. */
 static gop_status begin(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
@@ -89,9 +98,7 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, const gop_cl_n
              gop_cl_kinds[dtype].base, gop_cl_kinds[dtype].word, is_double ? " -DDOUBLE" : "",
              what, p->has_alpha ? " -DALPHA" : "", p->has_alpha ? "" : gop_cl_quotients(ctx),
              more);
-    const double terms = p->csr         ? (double)task->in[0].shape[0]
-                         : p->grid.axes ? (double)g->n * (2 * p->grid.axes + 1)
-                                        : (double)g->n * (double)g->n;
+    const double terms = (double)g->n * (double)terms_of_row(task);
     const double steps = terms * (double)g->k / (gop_cl_is_cpu(ctx) ? 0x1p28 : 0x1p33);
     plan->steps = steps <= 1 ? 1 : steps > (double)g->n ? g->n : (int64_t)steps;
     plan->launch = launch;
@@ -121,24 +128,9 @@ static gop_status by_groups(const gop_ctx *ctx, const gop_task *task, const gop_
 /* ---- rows of any system ---- */
 
 enum {
-    LEAST = 1 << 14,      /* terms that are worth a work-item of their own on a CPU */
-    CHUNKS_PER_UNIT = 16, /* so that a processor that comes late takes fewer */
-    SIDE = 16,            /* rows.cl's, of contiguous columns */
-    OF_COLUMNS = 4,       /* chunks a processor then */
+    SIDE = 16,      /* rows.cl's, of contiguous columns */
+    OF_COLUMNS = 4, /* chunks a processor then */
 };
-
-/* Rows of a chunk, which is a work-item's. */
-static int64_t rows_of_chunk(const gop_ctx *ctx, const gop_task *task, int64_t steps)
-{
-    const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
-    const int64_t n = task->geometry.jacobi.n;
-    const int64_t wanted = (int64_t)ctx->info.processors * CHUNKS_PER_UNIT * steps;
-    const int64_t terms = p->csr         ? task->in[0].shape[0] / (n ? n : 1)
-                          : p->grid.axes ? 2 * p->grid.axes + 1
-                                         : n;
-    const int64_t each = (n + wanted - 1) / wanted, least = LEAST / (terms + 1) + 1;
-    return each > least ? each : least;
-}
 
 static gop_status by_rows(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
                           gop_plan *plan)
@@ -166,7 +158,8 @@ static gop_status by_rows(const gop_ctx *ctx, const gop_task *task, const gop_cl
              is_plain && (!is_dense || has_vectors) ? " -DPLAIN" : "");
     GOP_TRY(begin(ctx, task, names, more, plan));
     own->group = is_cpu ? 1 : gop_cl_group(ctx, task->tune[0]);
-    own->each = is_cpu ? rows_of_chunk(ctx, task, plan->steps) : 1;
+    own->each =
+        is_cpu ? gop_cl_chunk(ctx, gop_cl_ceil(g->n, plan->steps), terms_of_row(task)) : 1;
     if (has_columns) /* few and long pieces of columns */
         own->each =
             gop_cl_ceil(gop_cl_ceil(g->n, plan->steps * OF_COLUMNS * ctx->info.processors),

@@ -57,11 +57,9 @@ struct system {
 #if !defined(CSR)
 #define INDEX int
 #endif
-#define IN(type, name) __global const type *name, long name##_at
-#define OUT(type, name) __global type *name, long name##_at
 #define SYSTEM                                                                                 \
-    IN(T, a), IN(INDEX, indices), IN(INDEX, indptr), IN(T, f), IN(T, x), OUT(T, out),          \
-        OUT(T, residual), const struct system s, const T factor
+    FROM(T, a), FROM(INDEX, indices), FROM(INDEX, indptr), FROM(T, f), FROM(T, x),             \
+        TO(T, out), TO(T, residual), const struct system s, const T factor
 
 struct operands {
     __global const T *a, *f, *x;

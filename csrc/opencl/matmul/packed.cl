@@ -20,8 +20,8 @@ struct packing {
 
 /* A piece of a panel a work-item: term after term the panel's numbers side by side, real parts,
  * then imaginary ones. Lines that do not exist are zeros. */
-__kernel void matmul_pack_kernel(__global SUM *to, long to_at, __global const BASE *x,
-                                 long x_at, const struct product p, const struct packing q)
+__kernel void matmul_pack_kernel(TO(SUM, to), FROM(BASE, x), const struct product p,
+                                 const struct packing q)
 {
     const long pieces = (q.k + PIECE - 1) / PIECE, number = (long)get_global_id(0);
     const long panel = number / pieces, l0 = number % pieces * PIECE;
@@ -84,8 +84,7 @@ static void put_row(__global BASE *out, long apart, const S *sum, int columns)
     }
 }
 
-__kernel void matmul_packed_kernel(__global BASE *out, long out_at, __global const SUM *packed,
-                                   long packed_at, const struct product p,
+__kernel void matmul_packed_kernel(TO(BASE, out), FROM(SUM, packed), const struct product p,
                                    const struct part part)
 {
     const long a_panels = (part.rows + ROWS - 1) / ROWS;

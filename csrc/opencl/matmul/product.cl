@@ -24,9 +24,7 @@ struct part {
     long batch, batches, row, rows, column, columns;
 };
 
-#define OPERANDS                                                                               \
-    __global BASE *out, long out_at, __global const BASE *a, long a_at,                        \
-        __global const BASE *b, long b_at
+#define OPERANDS TO(BASE, out), FROM(BASE, a), FROM(BASE, b)
 
 struct at {
     long out, a, b;

@@ -7,7 +7,7 @@
 #include "opencl/rdf/near.cl"
 #include "opencl/rdf/ranges.cl"
 
-__kernel void rdf_cells_kernel(SORTED, OUT(uint, out), const struct call c,
+__kernel void rdf_cells_kernel(SORTED, TO(uint, out), const struct call c,
                                const struct box box, const struct range r, const struct grid g,
                                __local BASE *nearby, __local uint *histogram)
 {

@@ -103,7 +103,7 @@ static void meet(const struct point a, const struct others b, int j, int j1,
 }
 
 /* Of r the first set's points [i0, i1), chunks of j0; j1: the counters begin at 0. */
-__kernel void rdf_chunked_kernel(SORTED, OUT(ulong, slots), const struct call c,
+__kernel void rdf_chunked_kernel(SORTED, TO(ulong, slots), const struct call c,
                                  const struct box box, const struct range r,
                                  const struct grid g)
 {

@@ -33,7 +33,7 @@ enum { KEY, RANK, START, POINTS, TYPES, SORTED_KEY, PARTS };
 typedef struct sorted_sets {
     gop_grid grid;
     int cells;
-    char options[GOP_CL_OPTIONS]; /* of the sorting */
+    gop_cl_build build; /* of the sorting */
     struct {
         struct {
             size_t at;
@@ -125,11 +125,12 @@ typedef struct range {
     int64_t i0, i1, j0, j1;
 } range;
 
+static const gop_cl_names sorting = {.source = "rdf/sorting", .kernel = "rdf_sum_kernel"};
+
 /* Writes the counters: the sums of so many slots', of none 0. */
 static gop_status sum(gop_ctx *ctx, const gop_task *task, const gop_array *slots, int count)
 {
-    static const gop_cl_names names = {.source = "rdf/sorting", .kernel = "rdf_sum_kernel"};
-    const gop_cl_build build = {&names, "-DBASE=float -DLANES=1 -DBOX=0 -DONE"};
+    const gop_cl_build build = {&sorting, "-DBASE=float -DLANES=1 -DBOX=0 -DONE"};
     const told_call call = call_of(task);
     gop_cl_launch l = gop_cl_launch_of(&build, call.counters, gop_cl_group(ctx, 64));
     gop_cl_give(&l, slots, 0);
@@ -162,7 +163,8 @@ static void plan_sorting(const gop_ctx *ctx, const gop_task *task, const gop_gri
     own->cells = own->grid.n[0] * own->grid.n[1] * own->grid.n[2];
     snprintf(more, sizeof more, "-DGROUP=%d%s", gop_cl_group(ctx, SCANNED),
              own->cells == 1 ? " -DONE" : "");
-    set_options(ctx, task, more, own->options);
+    own->build.names = &sorting;
+    set_options(ctx, task, more, own->build.options);
     for (int k = 0; k <= !p->one_set; k++) {
         const int64_t n = k ? p->n2 : p->n, sorted = own->cells > 1 ? n : 1;
         const int64_t counts[PARTS] = {sorted,
@@ -234,16 +236,12 @@ static places places_of(const gop_task *task, const gop_grid *g)
     return at;
 }
 
-/* Of names and options that live as long. */
 static gop_cl_launch launch_of(gop_ctx *ctx, const sorted_sets *own, const char *kernel,
                                int64_t items, int group)
 {
-    return (gop_cl_launch){.source = "rdf/sorting",
-                           .kernel = kernel,
-                           .options = own->options,
-                           .dimensions = 1,
-                           .global = {(size_t)items},
-                           .local = {(size_t)gop_cl_group(ctx, group)}};
+    gop_cl_launch l = gop_cl_launch_of(&own->build, items, gop_cl_group(ctx, group));
+    l.kernel = kernel;
+    return l;
 }
 
 /* Where points of a set begin, and the place of each in its cell. */

@@ -30,12 +30,11 @@ struct point {
     int type;
 };
 
-/* ---- operands: a buffer and the place of the first item in it ---- */
+/* ---- operands ---- */
 
-#define IN(type, name) __global const type *name, long name##_at
-#define OUT(type, name) __global type *name, long name##_at
 #define SETS                                                                                   \
-    IN(BASE, a), IN(BASE, b), IN(int, a_types), IN(int, b_types), IN(BASE, t), OUT(uint, out)
+    FROM(BASE, a), FROM(BASE, b), FROM(int, a_types), FROM(int, b_types), FROM(BASE, t),       \
+        TO(uint, out)
 #define POINT_A(i) point_at(a + a_at, c.row, c.col, a_types + a_types_at, c.type_row, i)
 #define POINT_B(j) point_at(b + b_at, c.row2, c.col2, b_types + b_types_at, c.type_row2, j)
 

@@ -15,8 +15,8 @@ struct grid {
 };
 
 #define SORTED                                                                                 \
-    IN(BASE, a), IN(int, a_types), IN(int, key), IN(BASE, b), IN(int, b_types),                \
-        IN(int, start), IN(BASE, t)
+    FROM(BASE, a), FROM(int, a_types), FROM(int, key), FROM(BASE, b), FROM(int, b_types),      \
+        FROM(int, start), FROM(BASE, t)
 
 /* Of sorted points x, y and z are apart by room. */
 #define SORTED_POINT(name, which, i)                                                           \

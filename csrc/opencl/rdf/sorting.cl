@@ -10,7 +10,7 @@
 #endif
 #include "opencl/rdf/pairs.cl"
 
-__kernel void rdf_zero_kernel(OUT(int, start), const int cells)
+__kernel void rdf_zero_kernel(TO(int, start), const int cells)
 {
     const int k = (int)get_global_id(0);
     if (k <= cells) start[start_at + k] = 0;
@@ -34,7 +34,7 @@ static int place_of(const struct places g, int axis, double s)
 }
 
 /* Each point's cell, and how many came to that cell before. */
-__kernel void rdf_place_kernel(IN(BASE, p), OUT(int, key), OUT(int, rank), OUT(int, start),
+__kernel void rdf_place_kernel(FROM(BASE, p), TO(int, key), TO(int, rank), TO(int, start),
                                const struct places g, const long row, const long col,
                                const int n)
 {
@@ -54,7 +54,7 @@ __kernel void rdf_place_kernel(IN(BASE, p), OUT(int, key), OUT(int, rank), OUT(i
 }
 
 /* Numbers of points become where cells begin: one work-group, each item a stretch of cells. */
-__kernel void rdf_scan_kernel(OUT(int, start), const int cells)
+__kernel void rdf_scan_kernel(TO(int, start), const int cells)
 {
     __local int sums[GROUP];
     const int me = (int)get_local_id(0), each = cells / GROUP + 1;
@@ -81,10 +81,11 @@ __kernel void rdf_scan_kernel(OUT(int, start), const int cells)
 #endif
 
 /* x, y and z of all points, each by itself and `room` long; what is behind the last is 0. */
-__kernel void rdf_scatter_kernel(IN(BASE, p), IN(int, types), IN(int, key), IN(int, rank),
-                                 OUT(int, start), OUT(BASE, sorted), OUT(int, sorted_types),
-                                 OUT(int, sorted_key), const long row, const long col,
-                                 const long type_row, const int n, const int room)
+__kernel void rdf_scatter_kernel(FROM(BASE, p), FROM(int, types), FROM(int, key),
+                                 FROM(int, rank), TO(int, start), TO(BASE, sorted),
+                                 TO(int, sorted_types), TO(int, sorted_key), const long row,
+                                 const long col, const long type_row, const int n,
+                                 const int room)
 {
     const int i = (int)get_global_id(0);
     if (i >= room) return;
@@ -109,7 +110,7 @@ __kernel void rdf_scatter_kernel(IN(BASE, p), IN(int, types), IN(int, key), IN(i
 }
 
 /* At the end: the counters of a call from those of so many slots; of none they are 0. */
-__kernel void rdf_sum_kernel(IN(ulong, slots), OUT(ulong, out), const struct call c,
+__kernel void rdf_sum_kernel(FROM(ulong, slots), TO(ulong, out), const struct call c,
                              const int count)
 {
     const int k = (int)get_global_id(0);

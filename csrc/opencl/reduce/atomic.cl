@@ -14,14 +14,13 @@ __kernel void reduce_atomic_kernel(LECTURE)
     __global volatile uint *const word = (__global volatile uint *)(to + to_at);
     sum_of_group(sum, from + from_at, n);
     if (get_local_id(0) != 0) return;
+    if (n == 0) { /* a launch of its own before all others */
+        *word = 0;
+        return;
+    }
     uint seen = 0, before; /* as it was cleared */
     do {
         before = seen;
         seen = atomic_cmpxchg(word, before, as_uint(as_float(before) + sum[0]));
     } while (seen != before);
-}
-
-__kernel void reduce_atomic_clear_kernel(LECTURE)
-{
-    to[to_at] = 0;
 }

@@ -3,8 +3,9 @@
  *
  * A vector is ITEMS elements side by side, as many as make an accumulator of 64 bytes: the
  * processor's registers. Where the elements of an output are neighbours, a vector has some of
- * its lanes; where outputs are, as in sums of columns, it has some outputs. No local memory,
- * which on a CPU is memory like any other.
+ * its lanes; where outputs are, as in sums of columns (COLUMNS), it has some outputs. No local
+ * memory, which on a CPU is memory like any other. A build has one of the two kernels, since
+ * drivers take seconds for all that is in a source.
  */
 #include "opencl/reduce/finish.cl"
 #if defined(FEW)
@@ -13,47 +14,72 @@
 #endif
 
 #define GROUPS (TREE_LANES / ITEMS) /* vectors of the lanes of a leaf */
-#define TOGETHER (GROUPS < 4 ? GROUPS : 4)
 
 /* Code that few elements reach stays short: it is compiled when it is first called. */
 #define SELDOM _Pragma("unroll 1")
 
-#define LOAD_OF(i, p) LOAD(0, (p) + (i)*PARTS)
-
-/* What some elements make, of which a mask or an end hides those that are not shown. */
-static R made_of(V number, const uchar *shown, long k, const struct work *w)
+/* What m elements make, of which a mask or an end hides some. The k-th one is the first. */
+static R made_of(__global const BASE *a, __global const uchar *where, const struct at *at,
+                 int m, long k, const struct work *w)
 {
-    R all = of(number, k, w->flags);
+    BASE number[LANES];
+    SELDOM for (int i = 0; i < LANES; i++)
+        number[i] = a[at[i / PARTS < m ? i / PARTS : 0].in * PARTS + i % PARTS];
+    const R all = of(LOAD(0, number), k, w->flags);
 #if ITEMS == 1
-    return *shown ? all : none();
+    return w->has_where && !where[at->where] ? none() : all;
 #else
     ACC made[RLANES], hidden[RLANES];
     JOIN(vstore, RLANES)(all, 0, made);
     JOIN(vstore, RLANES)(none(), 0, hidden);
-    SELDOM for (int i = 0; i < RLANES; i++) if (!shown[i / PAIRS]) made[i] = hidden[i];
+    SELDOM for (int i = 0; i < RLANES; i++)
+        if (i / PAIRS >= m || (w->has_where && !where[at[i / PAIRS].where])) made[i] = hidden[i];
     return JOIN(vload, RLANES)(0, made);
 #endif
 }
 
-/* m elements, `apart` from each other, of which the k-th is the first. */
-static R fetch(__global const BASE *a, __global const uchar *where, long apart,
-               long where_apart, int m, long k, const struct work *w)
+#if !defined(BEST)
+enum { NARROW = 16 }; /* outputs of a narrow array, at most */
+
+/* Lanes of `line` outputs, which are neighbours, fold to as many roots. */
+static void fold_lanes(ONE *root, ONE *lane, int line)
 {
-    uchar shown[ITEMS];
-    if (m == ITEMS && !w->has_where)
-        return of(apart == 1 ? LOAD(0, a) : gather(a, apart, ITEMS), k, w->flags);
-    SELDOM for (int i = 0; i < ITEMS; i++)
-        shown[i] = i < m && (!w->has_where || where[i * where_apart]);
-    return made_of(gather(a, apart, m), shown, k, w);
+    for (int d = TREE_LANES / 2 * line; d >= line; d /= 2)
+        for (int i = 0; i < d; i++) lane[i] = fold_one(lane[i], lane[i + d]);
+    for (int i = 0; i < line; i++) root[i] = lane[i];
 }
 
+/* A whole leaf of lines without gaps: lanes and outputs are neighbours, read in order. */
+static void narrow_leaf(ONE *root, __global const BASE *a, int line, const struct work *w)
+{
+    R lane[GROUPS * NARROW];
+    for (int v = 0; v < GROUPS * line; v++, a += LANES) lane[v] = of(LOAD(0, a), 0, w->flags);
+    for (int row = 1; row < LEAF / TREE_LANES; row++)
+        for (int v = 0; v < GROUPS * line; v++, a += LANES)
+            lane[v] = fold(lane[v], of(LOAD(0, a), 0, w->flags));
+    fold_lanes(root, (ONE *)lane, line);
+}
+#endif
+
+#if !defined(COLUMNS)
 /* ---- rows: the elements of an output are neighbours ---- */
 
-/* Elements from the k-th on that lie in one line. */
-static int in_line(const struct shape *g, long k, int n)
+/* Whether n elements from the k-th on lie one after the other, and all count. */
+static int are_plain(const struct shape *g, const struct work *w, long k, int n)
 {
-    const INDEX line = g->reduced ? (INDEX)g->axes.extent[g->kept + g->reduced - 1] : 1;
-    return (int)min((long)(line - (INDEX)k % line), (long)n);
+    const int inner = (int)(g->kept + g->reduced) - 1;
+    if (w->has_where || !g->reduced || IN_OF(g)[inner] != 1) return 0;
+    const INDEX line = (INDEX)g->axes.extent[inner];
+    return (long)(line - (INDEX)k % line) >= n;
+}
+
+/* The m elements from the k-th on. */
+static R fetch(__global const BASE *a, __global const uchar *where, const struct shape *g,
+               int m, long k, const struct work *w)
+{
+    struct at at[ITEMS];
+    SELDOM for (int i = 0; i < ITEMS; i++) at[i] = element(g, k + (i < m ? i : 0));
+    return made_of(a, where, at, m, k, w);
 }
 
 #if defined(BEST)
@@ -79,95 +105,31 @@ static ONE first_least(ONE before, __global const BASE *a, long k, int n, const 
 static ONE leaf(__global const BASE *a, __global const uchar *where, const struct shape *g,
                 const struct work *w, long k, int n, ONE least)
 {
-    const int inner = (int)(g->kept + g->reduced) - 1;
-    const long apart = g->reduced ? IN_OF(g)[inner] : 0;
-    const long where_apart = g->reduced ? WHERE_OF(g)[inner] : 0;
-    for (int i = 0; i < n;) {
-        const struct at at = element(g, k + i);
-        const int run = in_line(g, k + i, n - i);
 #if !defined(COMPLEX)
-        if (apart == 1 && !w->has_where) {
-            least = first_least(least, a + at.in, k + i, run, w);
-            i += run;
-            continue;
-        }
+    if (are_plain(g, w, k, n)) return first_least(least, a + element(g, k).in, k, n, w);
 #endif
-        for (int j = 0; j < run; j++, i++)
-            least =
-                fold_one(least, fetch(a + (at.in + j * apart) * PARTS,
-                                      where + at.where + j * where_apart, 1, 1, 1, k + i, w));
-    }
+    for (int i = 0; i < n; i++) least = fold_one(least, fetch(a, where, g, 1, k + i, w));
     return least;
 }
 #else
-/* m elements of several lines. */
-static R fetch_across(__global const BASE *a, __global const uchar *where,
-                      const struct shape *g, int m, long k, const struct work *w)
-{
-    BASE number[LANES];
-    uchar shown[ITEMS];
-    SELDOM for (int i = 0; i < ITEMS; i++)
-    {
-        const struct at at = element(g, k + (i < m ? i : 0));
-        for (int part = 0; part < PARTS; part++)
-            number[i * PARTS + part] = a[at.in * PARTS + part];
-        shown[i] = i < m && (!w->has_where || where[at.where]);
-    }
-    return made_of(LOAD(0, number), shown, k, w);
-}
-
-static ONE first_of(R lanes)
-{
-    ONE number[ITEMS];
-    JOIN(vstore, RLANES)(lanes, 0, (ACC *)number);
-#pragma unroll
-    for (int d = ITEMS / 2; d > 0; d /= 2)
-#pragma unroll
-        for (int l = 0; l < d; l++) number[l] = fold_one(number[l], number[l + d]);
-    return number[0];
-}
-
-enum { NARROW = 16 }; /* outputs of a narrow array, at most */
-
-/* A whole leaf of lines without gaps: lanes and outputs are neighbours, read in order. */
-static void narrow_leaf(ONE *root, __global const BASE *a, int line, const struct work *w)
-{
-    R lane[GROUPS * NARROW];
-    ONE *const number = (ONE *)lane;
-    for (int v = 0; v < GROUPS * line; v++, a += LANES) lane[v] = of(LOAD(0, a), 0, w->flags);
-    for (int row = 1; row < LEAF / TREE_LANES; row++)
-        for (int v = 0; v < GROUPS * line; v++, a += LANES)
-            lane[v] = fold(lane[v], of(LOAD(0, a), 0, w->flags));
-    for (int d = TREE_LANES / 2 * line; d >= line; d /= 2)
-        for (int i = 0; i < d; i++) number[i] = fold_one(number[i], number[i + d]);
-    for (int i = 0; i < line; i++) root[i] = number[i];
-}
-
 static ONE leaf(__global const BASE *a, __global const uchar *where, const struct shape *g,
                 const struct work *w, long k, int n)
 {
-    const int inner = (int)(g->kept + g->reduced) - 1;
-    const long apart = g->reduced ? IN_OF(g)[inner] : 0;
-    const long where_apart = g->reduced ? WHERE_OF(g)[inner] : 0;
-    const int used = min((n + ITEMS - 1) / ITEMS, GROUPS);
+    ONE root;
     R lane[GROUPS];
-    if (n == LEAF && apart == 1 && !w->has_where && in_line(g, k, n) == LEAF) {
-        ONE root;
-        narrow_leaf(&root, a + element(g, k).in * PARTS, 1, w);
+    const int is_plain = are_plain(g, w, k, n);
+    __global const BASE *const from = a + (is_plain ? element(g, k).in * PARTS : 0);
+    if (is_plain && n == LEAF) {
+        narrow_leaf(&root, from, 1, w);
         return root;
     }
-    for (int i = 0; i < n; i += ITEMS) { /* vector by vector, each of one line or more */
-        R sum = none();
-        const int v = i / ITEMS % GROUPS, m = min(ITEMS, n - i);
-        if (in_line(g, k + i, m) == m) {
-            const struct at at = element(g, k + i);
-            sum = fetch(a + at.in * PARTS, where + at.where, apart, where_apart, m, k + i, w);
-        } else sum = fetch_across(a, where, g, m, k + i, w);
-        lane[v] = i < TREE_LANES ? sum : fold(lane[v], sum);
-    }
-    for (int d = GROUPS / 2; d > 0; d /= 2)
-        for (int v = 0; v < d && v + d < used; v++) lane[v] = fold(lane[v], lane[v + d]);
-    return first_of(lane[0]);
+    for (int v = 0; v < GROUPS; v++) lane[v] = none();
+    for (int i = 0, v = 0; i < n; i += ITEMS, v = (v + 1) % GROUPS)
+        lane[v] = fold(lane[v], is_plain && i + ITEMS <= n
+                                    ? of(LOAD(0, from + i * PARTS), 0, w->flags)
+                                    : fetch(a, where, g, min(ITEMS, n - i), k + i, w));
+    fold_lanes(&root, (ONE *)lane, 1);
+    return root;
 }
 #endif
 
@@ -178,19 +140,17 @@ __kernel void reduce_chunked_kernel(OPERANDS, const struct shape g, const struct
         const long o = i / w.nodes, begin = i % w.nodes << w.node_leaves;
         const long count = min(w.leaves - begin, 1l << w.node_leaves);
         const struct at at = output(&g, o);
-#if !defined(BEST)
-        ONE leaves[40];
-#endif
-        ONE root = none_one();
+        __global const BASE *const from = a + (a_at + at.in) * PARTS;
+        __global const uchar *const mask = where + where_at + at.where;
+        ONE leaves[40], root = none_one();
         for (long l = 0; l < count; l++) {
             const long k = (begin + l) * LEAF;
             const int n = (int)min((long)LEAF, g.count - k);
-            __global const BASE *const from = a + (a_at + at.in) * PARTS;
 #if defined(BEST)
-            root = leaf(from, where + where_at + at.where, &g, &w, k, n, root);
+            root = leaf(from, mask, &g, &w, k, n, root);
         }
 #else
-            push(leaves, l, leaf(from, where + where_at + at.where, &g, &w, k, n));
+            push(leaves, l, leaf(from, mask, &g, &w, k, n));
         }
         if (count > 0) root = root_of(leaves, count);
 #endif
@@ -198,26 +158,40 @@ __kernel void reduce_chunked_kernel(OPERANDS, const struct shape g, const struct
         else finish(ARGUMENTS, &g, &w, at, o, root);
     }
 }
-
+#else
 /* ---- columns: outputs are neighbours, STRIP vectors of them a work-item ---- */
 
 #define ACROSS (STRIP * ITEMS)
+
+/* The k-th element of m outputs from the x-th on of those whose elements are at `first`. */
+static R fetch(__global const BASE *a, __global const uchar *where, const struct shape *g,
+               struct at first, int x, int m, long k, const struct work *w)
+{
+    const int inner = (int)g->kept - 1;
+    const long apart = IN_OF(g)[inner], where_apart = WHERE_OF(g)[inner];
+    if (apart == 1 && m == ITEMS && !w->has_where)
+        return of(LOAD(0, a + (first.in + x) * PARTS), k, w->flags);
+    struct at at[ITEMS];
+    SELDOM for (int i = 0; i < ITEMS; i++)
+    {
+        at[i].in = first.in + (x + i) * apart;
+        at[i].where = first.where + (x + i) * where_apart;
+    }
+    return made_of(a, where, at, m, k, w);
+}
 
 #if defined(BEST)
 /* Of elements [k, end): the order is free, so rows are read one after the other. */
 static void columns(R *root, __global const BASE *a, __global const uchar *where,
                     const struct shape *g, const struct work *w, long k, long end, int m)
 {
-    const int inner = (int)g->kept - 1;
-    const long apart = IN_OF(g)[inner], where_apart = WHERE_OF(g)[inner];
 #if !defined(COMPLEX)
-    if (k < end && apart == 1 && !w->has_where) {
+    if (k < end && IN_OF(g)[g->kept - 1] == 1 && !w->has_where) {
         ACC key[ACROSS];
         int row[ACROSS];
-        __global const BASE *p = a + element(g, k).in;
-        for (int x = 0; x < m; x++) key[x] = key_of(p[x], w->flags), row[x] = 0;
-        for (int i = 1; i < end - k; i++) {
-            p = a + element(g, k + i).in;
+        for (int x = 0; x < m; x++) key[x] = MOST, row[x] = 0;
+        for (int i = 0; i < end - k; i++) {
+            __global const BASE *const p = a + element(g, k + i).in;
             for (int x = 0; x < m; x++) {
                 const ACC other = key_of(p[x], w->flags);
                 row[x] = other < key[x] ? i : row[x];
@@ -232,44 +206,23 @@ static void columns(R *root, __global const BASE *a, __global const uchar *where
     for (; k < end; k++) {
         const struct at at = element(g, k);
         for (int x = 0; x < m; x++)
-            if (!w->has_where || where[at.where + x * where_apart])
-                root[x] = fold_one(root[x], of(LOAD(at.in + x * apart, a), k, w->flags));
+            root[x] = fold_one(root[x], fetch(a, where, g, at, x, 1, k, w));
     }
 }
 #else
 enum { LEVELS = 14, OF_LANES = 7 }; /* of a node: of lanes, and of its leaves */
 
-/* Lane l of the leaf that begins at the k-th element, of `vectors` vectors. */
+/* The lane that begins at the k-th element, of m outputs: a vector of them after the other, so
+ * that its sum is a register. */
 static void add_lane(R *strip, __global const BASE *a, __global const uchar *where,
                      const struct shape *g, const struct work *w, long k, int m)
 {
-    const int inner = (int)g->kept - 1;
-    const long apart = IN_OF(g)[inner], where_apart = WHERE_OF(g)[inner];
     const long end = min((k / LEAF + 1) * LEAF, g->count);
-    for (int first = 0; first < m; first += TOGETHER * ITEMS) {
-        R sum[TOGETHER];
-#pragma unroll
-        for (int v = 0; v < TOGETHER; v++) sum[v] = none();
-        for (long row = k; row < end; row += TREE_LANES) {
-            const struct at at = element(g, row);
-            __global const BASE *p = a + (at.in + first * apart) * PARTS;
-            if (apart == 1 && !w->has_where && first + TOGETHER * ITEMS <= m) {
-#pragma unroll
-                for (int v = 0; v < TOGETHER; v++)
-                    sum[v] = fold(sum[v], of(LOAD_OF(v * ITEMS, p), row, w->flags));
-                continue;
-            }
-            __global const uchar *mask = where + at.where + first * where_apart;
-#pragma unroll
-            for (int v = 0; v < TOGETHER; v++)
-                if (first + v * ITEMS < m)
-                    sum[v] =
-                        fold(sum[v], fetch(p + v * ITEMS * apart * PARTS,
-                                           mask + v * ITEMS * where_apart, apart, where_apart,
-                                           min(ITEMS, m - first - v * ITEMS), row, w));
-        }
-#pragma unroll
-        for (int v = 0; v < TOGETHER; v++) strip[first / ITEMS + v] = sum[v];
+    for (int x = 0; x < m; x += ITEMS) {
+        R sum = none();
+        for (long row = k; row < end; row += TREE_LANES)
+            sum = fold(sum, fetch(a, where, g, element(g, row), x, min(ITEMS, m - x), row, w));
+        strip[x / ITEMS] = sum;
     }
 }
 
@@ -335,14 +288,11 @@ static void columns(R *strip, __global const BASE *a, __global const uchar *wher
 }
 #endif
 
-__kernel void reduce_chunked_columns_kernel(OPERANDS, const struct shape g, const struct work w)
+__kernel void reduce_chunked_kernel(OPERANDS, const struct shape g, const struct work w)
 {
     const long inner = g.kept - 1, line = g.axes.extent[inner];
     const long strips = (line + ACROSS - 1) / ACROSS, lines = g.outputs / line;
     const long first = (long)get_global_id(0) * w.each, all = lines * strips * w.nodes;
-    struct work plain = w; /* constants, with which compilers make vectors of outputs */
-    plain.has_initial = plain.is_mean = 0;
-    const int is_plain = w.nodes == 1 && !w.has_initial && !w.is_mean && OUT_OF(&g)[inner] == 1;
     for (long i = first; i < min(first + w.each, all); i++) {
         const long node = i / (lines * strips), o = i / strips % lines;
         const long begin = i % strips * ACROSS, k = (node << w.node_leaves) * LEAF;
@@ -354,11 +304,7 @@ __kernel void reduce_chunked_columns_kernel(OPERANDS, const struct shape g, cons
         columns(strip, a + (a_at + of_line) * PARTS,
                 where + where_at + at.where + begin * WHERE_OF(&g)[inner], &g, &w, k,
                 min(k + ((long)LEAF << w.node_leaves), g.count), m);
-        for (int x = 0; is_plain && x < m; x++) {
-            const struct at to = {of_line + x * IN_OF(&g)[inner], 0, at.out + begin + x};
-            finish(ARGUMENTS, &g, &plain, to, output + x, root[x]);
-        }
-        for (int x = 0; !is_plain && x < m; x++) {
+        for (int x = 0; x < m; x++) {
             const struct at to = {of_line + x * IN_OF(&g)[inner], 0,
                                   at.out + (begin + x) * OUT_OF(&g)[inner]};
             if (w.nodes > 1) PARTIAL[(output + x) * w.nodes + node] = root[x];
@@ -366,3 +312,4 @@ __kernel void reduce_chunked_columns_kernel(OPERANDS, const struct shape g, cons
         }
     }
 }
+#endif

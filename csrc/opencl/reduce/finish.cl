@@ -1,6 +1,5 @@
 /*
- * finish.cl - where elements lie, what a root becomes, and the kernel that folds what parts of
- * an output have left.
+ * finish.cl - where elements lie, and what a root becomes.
  */
 #ifndef FINISH_CL
 #define FINISH_CL
@@ -35,9 +34,7 @@ struct work {
     int team, by_rows; /* of tree */
 };
 
-#define OPERANDS                                                                               \
-    __global OUT *out, long out_at, __global const BASE *a, long a_at,                         \
-        __global const uchar *where, long where_at, __global uchar *scratch, long scratch_at
+#define OPERANDS TO(OUT, out), FROM(BASE, a), FROM(uchar, where), TO(uchar, scratch)
 #define ARGUMENTS out, out_at, a, a_at, where, where_at, scratch, scratch_at
 #define PARTIAL ((__global ONE *)(scratch + scratch_at * 16))
 
@@ -137,24 +134,6 @@ static void finish(OPERANDS, const struct shape *g, const struct work *w, struct
     *out = root;
 #endif
 #endif
-}
-
-/* ---- from nodes to roots: a work-group an output ---- */
-
-__kernel void reduce_root_kernel(OPERANDS, const struct shape g, const struct work w)
-{
-    __local ONE node[ROOT_GROUP];
-    ONE waiting[40];
-    const long o = (long)get_group_id(0);
-    const int t = (int)get_local_id(0);
-    const long first = t * w.each, count = min(w.each, w.nodes - first);
-    for (long i = 0; i < count; i++) push(waiting, i, PARTIAL[o * w.nodes + first + i]);
-    node[t] = count > 0 ? root_of(waiting, count) : none_one();
-    for (int d = 1; d < ROOT_GROUP; d *= 2) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (t % (2 * d) == 0 && t + d < ROOT_GROUP) node[t] = fold_one(node[t], node[t + d]);
-    }
-    if (t == 0) finish(ARGUMENTS, &g, &w, output(&g, o), o, node[0]);
 }
 
 #endif

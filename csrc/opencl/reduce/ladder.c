@@ -32,7 +32,6 @@ typedef struct work {
 /* One reduction of one array. A mean with a mask is two: the first one counts. */
 typedef struct reduce_job {
     gop_cl_build build;
-    const char *kernel;
     shape shape;
     work work;
     int64_t groups;               /* work-groups */
@@ -44,7 +43,7 @@ typedef struct planned {
     int counts; /* whether there is the second one */
 } planned;
 
-/* A row's part: work, kernel and groups of a job, and what its build defines besides. */
+/* A row's part: work and groups of a job, and what its build defines besides. */
 typedef void (*sharing)(const gop_ctx *ctx, const gop_task *task, reduce_job *job,
                         char *options, size_t room);
 
@@ -132,17 +131,12 @@ static void set_initial(const gop_task *task, work *w)
 
 /* ---- jobs ---- */
 
-static uint64_t magnitude(int64_t stride)
-{
-    return stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
-}
-
 /* Whether neighbours in memory belong to several outputs rather than to one. */
 static int is_across(const shape *s)
 {
     return s->kept && s->reduced &&
-           magnitude(s->axes.stride[1][s->kept - 1]) <
-               magnitude(s->axes.stride[1][s->kept + s->reduced - 1]);
+           gop_cl_magnitude(s->axes.stride[1][s->kept - 1]) <
+               gop_cl_magnitude(s->axes.stride[1][s->kept + s->reduced - 1]);
 }
 
 /* Of a mask itself, into dense outputs. */
@@ -161,7 +155,7 @@ static void plan_job(const gop_ctx *ctx, const gop_task *task, gop_reduce_op op,
     const making m = making_of(op, dtype);
     const gop_cl_kind *const kind = &gop_cl_kinds[dtype];
     const int is_best = strncmp(m.word, "BEST", 4) == 0, parts = kind->parts;
-    char more[96];
+    char more[96] = "";
     job->items = bytes && !is_best ? bytes / (m.bytes * m.pairs) : 1;
     if (job->items * parts > 16) job->items = 16 / parts; /* no vector is longer */
     job->work.leaves = gop_cl_ceil(job->shape.count, LEAF);
@@ -193,7 +187,6 @@ static gop_status run_job(gop_ctx *ctx, const reduce_job *job, const gop_array *
                           int scratch_is_written)
 {
     gop_cl_launch l = gop_cl_launch_of(&job->build, job->groups * job->group, job->group);
-    l.kernel = job->kernel;
     gop_cl_give(&l, out, 1);
     gop_cl_give(&l, in, 0);
     gop_cl_give(&l, mask, 0);
@@ -205,6 +198,7 @@ static gop_status run_job(gop_ctx *ctx, const reduce_job *job, const gop_array *
     work folding = job->work;
     folding.each = 1;
     while (folding.each * job->root_group < folding.nodes) folding.each *= 2;
+    l.source = "reduce/root";
     l.kernel = "reduce_root_kernel";
     l.value[1].at = &folding;
     l.local[0] = (size_t)job->root_group;
@@ -276,20 +270,19 @@ static gop_status plan_of(const gop_ctx *ctx, const gop_task *task, const gop_cl
 
 /* ---- the lecture's kernels, which sum a contiguous array ----
  *
- * A launch makes a shorter array of partial sums, in one half of scratch or the other, until
- * one is left. int32 is summed as int64. The order of the additions depends on the groups. */
+ * Each group makes a sum of many numbers; a second launch adds up what the first one left in
+ * scratch memory. int32 is summed as int64. The order of the additions depends on the groups.
+ */
 
-/* A sum for every `each` numbers, but at most `most` sums. */
 typedef struct lesson {
     gop_cl_names names;
-    int64_t each, most;
+    int64_t groups;
     int group;
 } lesson;
 
 /* From n numbers at `from` to the sums of `groups` groups. */
-static gop_status launch_once(gop_ctx *ctx, const gop_task *task, const char *kernel,
-                              const gop_array *to, const gop_array *from, int64_t n,
-                              int64_t groups)
+static gop_status sum_groups(gop_ctx *ctx, const gop_task *task, const gop_array *to,
+                             const gop_array *from, int64_t n, int64_t groups)
 {
     const lesson *const own = GOP_OWN(const lesson, task->plan);
     gop_cl_build build = {.names = &own->names};
@@ -297,30 +290,20 @@ static gop_status launch_once(gop_ctx *ctx, const gop_task *task, const char *ke
              gop_cl_kinds[from->dtype].base, gop_cl_kinds[to->dtype].base, own->group,
              to->dtype == GOP_FLOAT64 ? " -DDOUBLE" : "");
     gop_cl_launch l = gop_cl_launch_of(&build, groups * own->group, own->group);
-    l.kernel = kernel;
     gop_cl_give(&l, to, 1);
     gop_cl_give(&l, from, 0);
     GOP_CL_SAY(&l, n);
     return gop_cl_run(ctx, &l);
 }
 
-/* Launches until one sum is left. */
 static gop_status launch_lesson(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
-    const lesson *const own = GOP_OWN(const lesson, task->plan);
-    const size_t half[2] = {0, (size_t)(task->geometry.reduction.count + 1) / 2 * 8};
-    gop_array from = task->in[0], to;
-    int64_t n = task->geometry.reduction.count, left = 0;
+    const int64_t n = task->geometry.reduction.count;
+    const int64_t groups = GOP_OWN(const lesson, task->plan)->groups;
+    const gop_array sums = gop_cl_in_scratch(task->scratch, 0, task->out[0].dtype, groups);
     (void)step;
-    for (int level = 0; left != 1; level ^= 1, n = left, from = to) {
-        left = gop_cl_ceil(n, own->each);
-        if (left > own->most) left = own->most;
-        to = left == 1
-                 ? task->out[0]
-                 : gop_cl_in_scratch(task->scratch, half[level], task->out[0].dtype, left);
-        GOP_TRY(launch_once(ctx, task, own->names.kernel, &to, &from, n, left));
-    }
-    return GOP_OK;
+    GOP_TRY(sum_groups(ctx, task, &sums, &task->in[0], n, groups));
+    return sum_groups(ctx, task, &task->out[0], &sums, groups, 1);
 }
 
 /* As many groups as fit the device. Refuses all but the sum of a whole contiguous array.
@@ -331,6 +314,8 @@ static gop_status by_groups(const gop_ctx *ctx, const gop_task *task, const gop_
     enum { EACH = 4096, GROUPS = 8 }; /* numbers of a group at least; groups of a unit */
     const gop_reduction *const g = &task->geometry.reduction;
     const gop_reduce_params *const params = &task->call->params.reduce;
+    const int64_t most = (int64_t)ctx->info.processors * GROUPS;
+    const int64_t groups = gop_cl_ceil(g->count, EACH);
     lesson *const own = GOP_OWN(lesson, plan);
     if (params->op != GOP_SUM || params->has_where || params->has_initial)
         return gop_fail(GOP_REFUSED, "reduce: this kernel only sums, without where or initial");
@@ -339,27 +324,20 @@ static gop_status by_groups(const gop_ctx *ctx, const gop_task *task, const gop_
         return gop_fail(GOP_REFUSED, "reduce: this kernel sums one whole contiguous array that "
                                      "is not empty");
     GOP_TRY(gop_cl_need_double(ctx, "sum", GOP_FLOAT64, task->in[0].dtype == GOP_FLOAT64));
-    *own = (lesson){.names = *names,
-                    .each = EACH,
-                    .most = (int64_t)ctx->info.processors * GROUPS,
-                    .group = 1};
+    *own = (lesson){*names, groups < most ? groups : most, 1};
     while (own->group * 2 <= gop_cl_group(ctx, task->tune[0])) own->group *= 2;
-    const size_t n = (size_t)g->count;
     plan->launch = launch_lesson;
-    plan->scratch = ((n + 1) / 2 + (n + 3) / 4 + 2) * 8; /* what the first two launches leave */
+    plan->scratch = (size_t)own->groups * 8;
     return GOP_OK;
 }
 
-/* One launch of groups that all add to the result, after one that clears it. */
+/* One launch of groups that all add to the result, after one of no numbers, which clears it. */
 static gop_status launch_atomic(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
-    const lesson *const own = GOP_OWN(const lesson, task->plan);
-    const int64_t n = task->geometry.reduction.count, groups = gop_cl_ceil(n, own->each);
     (void)step;
-    GOP_TRY(launch_once(ctx, task, "reduce_atomic_clear_kernel", &task->out[0], &task->in[0], n,
-                        1));
-    return launch_once(ctx, task, own->names.kernel, &task->out[0], &task->in[0], n,
-                       groups < own->most ? groups : own->most);
+    GOP_TRY(sum_groups(ctx, task, &task->out[0], &task->in[0], 0, 1));
+    return sum_groups(ctx, task, &task->out[0], &task->in[0], task->geometry.reduction.count,
+                      GOP_OWN(const lesson, task->plan)->groups);
 }
 
 static gop_status by_adding_groups(const gop_ctx *ctx, const gop_task *task,
@@ -367,6 +345,7 @@ static gop_status by_adding_groups(const gop_ctx *ctx, const gop_task *task,
 {
     GOP_TRY(by_groups(ctx, task, names, plan));
     plan->launch = launch_atomic;
+    plan->scratch = 0;
     return GOP_OK;
 }
 
@@ -404,7 +383,6 @@ static void share_tree(const gop_ctx *ctx, const gop_task *task, reduce_job *job
     set_nodes(w, 0);
     while (w->node_leaves < MOST_LEAVES && w->nodes > 1 && sides * w->nodes > wanted)
         set_nodes(w, w->node_leaves + 1);
-    job->kernel = "reduce_tree_kernel";
     job->group = job->root_group = group;
     job->groups = sides * w->nodes;
     snprintf(options, room, " -DKEPT=%d -DREDUCED=%d", (int)s->kept, (int)s->reduced);
@@ -438,7 +416,6 @@ static void share_rows(const gop_ctx *ctx, reduce_job *job, int64_t wanted)
     set_nodes(&job->work, 0);
     while (job->work.nodes > 1 && outputs * job->work.nodes > wanted)
         set_nodes(&job->work, ++node_leaves);
-    job->kernel = "reduce_chunked_kernel";
     deal(ctx, job, outputs * job->work.nodes, gop_cl_ceil(job->shape.count, job->work.nodes));
 }
 
@@ -458,7 +435,6 @@ static void share_columns(const gop_ctx *ctx, reduce_job *job, int64_t wanted, i
     set_nodes(&job->work, node_leaves);
     while (node_leaves > 0 && strips * job->work.nodes < wanted)
         set_nodes(&job->work, --node_leaves);
-    job->kernel = "reduce_chunked_columns_kernel";
     deal(ctx, job, strips * job->work.nodes,
          gop_cl_ceil(s->count, job->work.nodes) * (line < across ? line : across));
 }
@@ -483,9 +459,12 @@ static void share_chunks(const gop_ctx *ctx, const gop_task *task, reduce_job *j
     const int64_t wanted = (int64_t)ctx->info.processors * CHUNKS_PER_UNIT;
     const int of_best = job->items == 1 ? VECTOR / 4 : 1; /* no vectors, but as many numbers */
     const int strip = (int)task->tune[0] * of_best;
-    if (s->kept && (is_across(s) || s->count < FEW)) share_columns(ctx, job, wanted, strip);
-    else share_rows(ctx, job, wanted);
-    const int used = snprintf(options, room, " -DSTRIP=%d", strip);
+    if (!s->kept || (!is_across(s) && s->count >= FEW)) {
+        share_rows(ctx, job, wanted);
+        return;
+    }
+    share_columns(ctx, job, wanted, strip);
+    const int used = snprintf(options, room, " -DCOLUMNS -DSTRIP=%d", strip);
     if (are_turned(task, job))
         snprintf(options + used, room - (size_t)used, " -DFEW=%d", (int)s->count);
 }

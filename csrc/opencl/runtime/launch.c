@@ -71,7 +71,8 @@ gop_status gop_cl_set_axes(const gop_cl_names *names, const char *kind, int rank
     if (rank > GOP_CL_AXES)
         return gop_fail(
             GOP_REFUSED,
-            "%s: kernel '%s' takes %d %saxes that cannot be merged, this call has %d",
+            "%s: kernel '%s' takes %d %saxes that cannot be merged, this call has %d; "
+            "another device such as 'cpu' takes them",
             names->op, names->row, GOP_CL_AXES, kind, rank);
     axes->rank = rank;
     axes->size = 1;

@@ -22,6 +22,7 @@ typedef struct planned {
     gop_cl_build build;
     gop_cl_plane plane;        /* of kernels that have tiles */
     gop_cl_axes axes;          /* all, or those around the plane */
+    gop_dtype dtype;           /* of as many bytes as an item of the kernel */
     int64_t chunk;             /* tiles or items of a work-item; 0: it is not told */
     int has_plane, wide, high; /* work-items of a group, which has a tile without a chunk */
 } planned;
@@ -37,23 +38,31 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     (void)step;
     if (own->high > 1) l.dimensions = 2;
     l.global[1] = l.local[1] = (size_t)own->high;
-    gop_cl_give(&l, &task->out[0], 1);
-    gop_cl_give(&l, &task->in[0], 0);
+    gop_array out = task->out[0], in = task->in[0];
+    out.dtype = in.dtype = own->dtype;
+    gop_cl_give(&l, &out, 1);
+    gop_cl_give(&l, &in, 0);
     if (own->has_plane) GOP_CL_SAY(&l, own->plane);
     gop_cl_say_axes(&l, &own->axes, 2);
     if (own->chunk) GOP_CL_SAY(&l, own->chunk);
     return gop_cl_run(ctx, &l);
 }
 
-/* What plans have in common; `more` is what a build defines besides. */
-static planned *begin(const gop_task *task, const gop_cl_names *names, const char *more,
-                      gop_plan *plan)
+/* What the kernel takes for an item. */
+static void set_item(const gop_task *task, gop_dtype dtype, planned *own)
+{
+    own->dtype = dtype;
+    snprintf(own->build.options, GOP_CL_OPTIONS, "-DBYTES=%d -DINDEX=%s",
+             (int)gop_cl_item(dtype),
+             task->geometry.permutation.size < INT64_C(1) << 31 ? "uint" : "ulong");
+}
+
+/* What plans have in common. */
+static planned *begin(const gop_task *task, const gop_cl_names *names, gop_plan *plan)
 {
     planned *const own = GOP_OWN(planned, plan);
     own->build.names = names;
-    snprintf(own->build.options, GOP_CL_OPTIONS, "-DBYTES=%d -DINDEX=%s%s",
-             (int)gop_cl_item(task->in[0].dtype),
-             task->geometry.permutation.size < INT64_C(1) << 31 ? "uint" : "ulong", more);
+    set_item(task, task->in[0].dtype, own);
     own->chunk = own->has_plane = 0;
     own->wide = own->high = 1;
     plan->launch = launch;
@@ -69,41 +78,63 @@ static gop_status set_axes(const gop_permutation *g, planned *own)
 
 /* ---- axes in any order ---- */
 
+/* Items that stay neighbours are one item of up to 16 bytes, where those begin at multiples of
+ * as many: a GPU's memory then has fewer requests, and the kernel fewer divisions. */
+static void join_items(const gop_task *task, planned *own)
+{
+    static const gop_dtype of_bytes[] = {
+        [2] = GOP_UINT16, [4] = GOP_UINT32, [8] = GOP_UINT64, [16] = GOP_COMPLEX128};
+    gop_cl_axes *const a = &own->axes;
+    const int64_t last = a->rank - 1, item = gop_cl_item(task->in[0].dtype);
+    int64_t joined = 1;
+    if (last < 0 || a->stride[0][last] != 1 || a->stride[1][last] != 1) return;
+    uintptr_t bits =
+        ((uintptr_t)task->in[0].data | (uintptr_t)task->out[0].data) / (size_t)item;
+    for (int axis = 0; axis < last; axis++)
+        bits |= (uintptr_t)(a->stride[0][axis] | a->stride[1][axis]);
+    bits |= (uintptr_t)a->extent[last];
+    while (item * joined < 16 && bits % (uintptr_t)(2 * joined) == 0) joined *= 2;
+    if (joined == 1) return;
+    for (int axis = 0; axis < last; axis++) {
+        a->stride[0][axis] /= joined;
+        a->stride[1][axis] /= joined;
+    }
+    a->extent[last] /= joined;
+    a->size /= joined;
+    set_item(task, of_bytes[item * joined], own);
+}
+
 /* Tunable "group". */
 static gop_status by_items(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
                            gop_plan *plan)
 {
-    planned *const own = begin(task, names, "", plan);
+    planned *const own = begin(task, names, plan);
     own->wide = gop_cl_group(ctx, task->tune[0]);
-    return set_axes(&task->geometry.permutation, own);
+    GOP_TRY(set_axes(&task->geometry.permutation, own));
+    if (!(ctx->backend->facts & GOP_HOST_MEMORY)) join_items(task, own);
+    return GOP_OK;
 }
 
 static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
                             gop_plan *plan)
 {
-    planned *const own = begin(task, names, "", plan);
+    planned *const own = begin(task, names, plan);
     own->chunk = gop_cl_chunk(ctx, task->geometry.permutation.size, 1);
     return set_axes(&task->geometry.permutation, own);
 }
 
 /* ---- tiles ---- */
 
-static uint64_t magnitude(int64_t stride)
-{
-    return stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
-}
-
-/* Lays tiles over the plane of the input's fastest axis, x, and the output's, y; all others are
- * a batch. Refuses where they are one axis, or there are more than a kernel is told of. */
-static gop_status lay_tiles(const gop_task *task, int side_x, int side_y, planned *own)
+/* Finds the plane of the input's fastest axis, x, and the output's, y; all others are a batch.
+ * Refuses where they are one axis, or there are more than a kernel is told of. */
+static gop_status find_plane(const gop_task *task, planned *own)
 {
     const gop_permutation *g = &task->geometry.permutation;
     gop_cl_axes *const b = &own->axes;
-    char *const options = own->build.options;
     const int y = g->rank - 1;
     int x = y;
     for (int axis = 0; axis < g->rank; axis++)
-        if (magnitude(g->in[axis]) < magnitude(g->in[x])) x = axis;
+        if (gop_cl_magnitude(g->in[axis]) < gop_cl_magnitude(g->in[x])) x = axis;
     if (x == y)
         return gop_fail(
             GOP_REFUSED,
@@ -119,61 +150,70 @@ static gop_status lay_tiles(const gop_task *task, int side_x, int side_y, planne
         b->stride[1][b->rank++] = g->in[axis];
     }
     b->size /= g->extent[x] * g->extent[y];
-    const int64_t across = gop_cl_ceil(g->extent[x], side_x);
-    const int64_t up = gop_cl_ceil(g->extent[y], side_y);
-    own->plane = (gop_cl_plane){g->extent[x], g->extent[y], g->in[x],
-                                g->in[y],     g->out[x],    g->out[y],
-                                across,       up,           across * up * b->size};
+    own->plane = (gop_cl_plane){.nx = g->extent[x],
+                                .ny = g->extent[y],
+                                .in_x = g->in[x],
+                                .in_y = g->in[y],
+                                .out_x = g->out[x],
+                                .out_y = g->out[y]};
     own->has_plane = 1;
-    snprintf(options + strlen(options), GOP_CL_OPTIONS - strlen(options), " -DBATCH=%d",
-             (int)b->rank);
     return GOP_OK;
 }
 
-/* A work-group a tile; tunables "side" and "rows". */
+/* Tiles of so many items; the build is told how many axes the batch has, and more. */
+static void lay_tiles(planned *own, int side_x, int side_y, const char *more)
+{
+    gop_cl_plane *const p = &own->plane;
+    char *const options = own->build.options;
+    p->across = gop_cl_ceil(p->nx, side_x);
+    p->up = gop_cl_ceil(p->ny, side_y);
+    p->tiles = p->across * p->up * own->axes.size;
+    snprintf(options + strlen(options), GOP_CL_OPTIONS - strlen(options), " -DBATCH=%d%s",
+             (int)own->axes.rank, more);
+}
+
+/* A work-group a tile of SIDE by SIDE words, of `wide` items each; tunables "side" and "rows".
+ */
+static gop_status by_tiles_of(const gop_ctx *ctx, const gop_task *task,
+                              const gop_cl_names *names, int wide, planned *own)
+{
+    const int side = (int)task->tune[0], item = (int)gop_cl_item(task->in[0].dtype);
+    char more[64];
+    own->wide = side;
+    own->high = (int)task->tune[1] * wide;
+    snprintf(more, sizeof more, " -DSIDE=%d -DROWS=%d -DWIDE=%d", side, own->high, wide);
+    lay_tiles(own, side * wide, side * wide, more);
+    return gop_cl_need_group(ctx, names, side * own->high,
+                             (int64_t)side * wide * (side + 4) * wide * item);
+}
+
 static gop_status by_tiles(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
                            gop_plan *plan)
 {
-    const int side = (int)task->tune[0], rows = (int)task->tune[1];
-    char more[64];
-    snprintf(more, sizeof more, " -DSIDE=%d -DROWS=%d", side, rows);
-    planned *const own = begin(task, names, more, plan);
-    own->wide = side;
-    own->high = rows;
-    GOP_TRY(gop_cl_need_group(ctx, names, side * rows,
-                              side * (side + 4) * gop_cl_item(task->in[0].dtype)));
-    return lay_tiles(task, side, side, own);
+    planned *const own = begin(task, names, plan);
+    GOP_TRY(find_plane(task, own));
+    return by_tiles_of(ctx, task, names, 1, own);
 }
 
-/* Whether all that a work-item reads or writes is a whole word. */
-static int are_whole(const gop_task *task, const planned *own, int64_t wide)
+/* Items of a word of 4 bytes where all that a work-item reads or writes is whole words. */
+static int items_of_word(const gop_task *task, const planned *own)
 {
     const gop_cl_plane *const p = &own->plane;
+    const int item = (int)gop_cl_item(task->in[0].dtype), wide = item < 4 ? 4 / item : 1;
     int64_t items = p->nx | p->ny | p->in_y | p->out_x;
     for (int axis = 0; axis < own->axes.rank; axis++)
         items |= own->axes.stride[0][axis] | own->axes.stride[1][axis];
-    return p->in_x == 1 && p->out_y == 1 && items % wide == 0 &&
-           ((uintptr_t)task->in[0].data | (uintptr_t)task->out[0].data) % 4 == 0;
+    const int are_whole = p->in_x == 1 && p->out_y == 1 && items % wide == 0 &&
+                          ((uintptr_t)task->in[0].data | (uintptr_t)task->out[0].data) % 4 == 0;
+    return are_whole ? wide : 1;
 }
 
 static gop_status by_words(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
                            gop_plan *plan)
 {
-    enum { WORDS = 32, ROWS_OF_GROUP = 8 }; /* work-items side by side, and in rows */
-    const int wide = (int)(4 / gop_cl_item(task->in[0].dtype));
-    char more[32];
-    snprintf(more, sizeof more, " -DROWS=%d", ROWS_OF_GROUP);
-    planned *const own = begin(task, names, more, plan);
-    own->wide = WORDS;
-    own->high = ROWS_OF_GROUP;
-    GOP_TRY(lay_tiles(task, WORDS * wide, WORDS * wide, own));
-    if (!are_whole(task, own, wide))
-        return gop_fail(
-            GOP_REFUSED,
-            "transpose: kernel '%s' takes rows of whole words, of which each starts "
-            "at a multiple of 4 bytes, got others",
-            names->row);
-    return gop_cl_need_group(ctx, names, WORDS * ROWS_OF_GROUP, WORDS * wide * (WORDS + 1) * 4);
+    planned *const own = begin(task, names, plan);
+    GOP_TRY(find_plane(task, own));
+    return by_tiles_of(ctx, task, names, items_of_word(task, own), own);
 }
 
 /* A chunk of tiles a work-item. */
@@ -183,38 +223,32 @@ static gop_status by_blocks(const gop_ctx *ctx, const gop_task *task, const gop_
     enum { LINE = 64, SIDE_Y = 256 }; /* bytes of a line of the caches; items */
     static const char *const words[] = {"uchar", "ushort", "uint", "ulong", "ulong2"};
     const int item = (int)gop_cl_item(task->in[0].dtype);
+    planned *const own = begin(task, names, plan);
     char more[128];
     snprintf(more, sizeof more, " -DBASE=%s -DLANES=%d -DSIDE_X=%d -DSIDE_Y=%d",
              words[__builtin_ctz((unsigned)item)],
              item == 16 ? 1 : gop_cl_block(task->in[0].dtype), LINE / item, SIDE_Y);
-    planned *const own = begin(task, names, more, plan);
-    GOP_TRY(lay_tiles(task, LINE / item, SIDE_Y, own));
+    GOP_TRY(find_plane(task, own));
+    lay_tiles(own, LINE / item, SIDE_Y, more);
     own->chunk = gop_cl_chunk(ctx, own->plane.tiles, LINE / item * SIDE_Y);
     return GOP_OK;
 }
-
-#define SMALL                                                                                  \
-    (1u << GOP_BOOL | 1u << GOP_INT8 | 1u << GOP_UINT8 | 1u << GOP_INT16 | 1u << GOP_UINT16 |  \
-     1u << GOP_FLOAT16 | 1u << GOP_BFLOAT16)
 
 /* clang-format off */
 #define TILES {"side", 3, {32, 16, 64}}, {"rows", 4, {2, 4, 8, 16}}
 #define ROWS(ROW, op, stem) \
     ROW(op, stem, naive, by_items, \
         .note = "one element a work-item in the output's order: neighbours are written, reads " \
-                "at least are cached", \
+                "at least are cached; on a GPU those that stay together go together", \
         .lecture = "opencl", .tunables = {GOP_CL_GROUP}, .dtypes = GOP_EVERY_DTYPE) \
     ROW(op, stem, tiled, by_tiles, \
         .note = "a tile through local memory: both sides have neighbours, but a column is one " \
                 "bank", \
         .lecture = "opencl", .tunables = {TILES}, .dtypes = GOP_EVERY_DTYPE) \
-    ROW(op, stem, padded, by_tiles, \
-        .note = "one word more per row of the tile: a column lies in different banks", \
+    ROW(op, stem, padded, by_words, \
+        .note = "one word more per row of the tile: a column lies in different banks; small " \
+                "items go by whole words, which are turned in private memory", \
         .lecture = "opencl", .tunables = {TILES}, .dtypes = GOP_EVERY_DTYPE) \
-    ROW(op, stem, words, by_words, \
-        .note = "small items by words: squares of them are turned in private memory, so that " \
-                "rows are read and written by whole words", \
-        .dtypes = SMALL) \
     ROW(op, stem, blocked, by_blocks, \
         .note = "tiles a work-item without local memory, blocks transposed in a CPU's " \
                 "registers: each line of the caches is used up while it is there", \
@@ -229,12 +263,9 @@ static gop_status by_blocks(const gop_ctx *ctx, const gop_task *task, const gop_
             "0.4, naive 0.1: PoCL 3.1 on two cores of an AMD EPYC, 2026-11-28"}, \
     {.row = &op##_chunked_row, .suits = gop_cl_suits_cpu, .when = "CPU devices", \
      .why = "what leaves the fastest axis in its place: lines are copied"}, \
-    {.row = &op##_words_row, \
-     .why = "32768² bytes 2801 GB/s, padded 561; 23168² items of 2 bytes 2585 for 1039: " \
-            "NVIDIA's OpenCL on an H200, 2026-11-29"}, \
     {.row = &op##_padded_row, \
-     .why = "16384² float32 3262 GB/s by 2 rows of work-items, 2395 by 8, tiled 1524: " \
-            "NVIDIA's OpenCL on an H200, 2026-11-29"}, \
+     .why = "16384² float32 3262 GB/s by 2 rows of work-items, 2395 by 8, tiled 1524; 32768² " \
+            "bytes by words 2801, by items 561: NVIDIA's OpenCL on an H200, 2026-11-29"}, \
     {.row = &op##_naive_row, \
      .why = "takes all that is left: where the fastest axis stays, its accesses are " \
             "neighbours"},
