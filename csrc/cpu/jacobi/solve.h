@@ -111,7 +111,7 @@ static gop_status solve_gather(const solve_group *group, const gop_array *v, int
     return solve_copy_columns(n, &copy);
 }
 
-/* Of core's loop. */
+/* Stores a column that has ended; core's loop calls it. */
 static gop_status solve_put_aside(const gop_solve *solve, const void *iterate, int64_t c,
                                   int zero)
 {

@@ -98,7 +98,7 @@ GOP_DEVICE uint64_t make_smem_desc(uint32_t address, int lead, int stride, int s
     ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 #define GOP_TEXT32 GOP_TEXT16_0 GOP_TEXT16_1
 #define GOP_TEXT64 GOP_TEXT32 GOP_TEXT16_2 GOP_TEXT16_3
-/* Of n columns and half as many sums; a, b, on and the orders are the operands behind them. */
+/* Multiplies n columns into half as many sums; operands a, b, on and the orders follow them. */
 #define GOP_WGMMA_(type, n, text, sums, a_at, b_at, on_at, a_order, b_order)                   \
     asm volatile("{\n"                                                                         \
                  ".reg .pred on;\n"                                                            \

@@ -53,7 +53,7 @@ GOP_DEVICE tile_item tile_of(const wgmma_f16_work &w, const cluster_place &at, i
     return i;
 }
 
-/* Of a ring: blocks go on by as many items as there are clusters and rings. */
+/* The first item of a ring: blocks go on by as many items as there are clusters and rings. */
 GOP_DEVICE int first_item(const wgmma_f16_work &w, int ring)
 {
     const int size = w.schedule.below * w.schedule.beside;
