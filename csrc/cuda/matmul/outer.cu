@@ -131,7 +131,7 @@ extern const gop_row matmul_outer_row = {
     .note =
         "few terms and many outputs: a warp stores whole lines of a row, wherever in a line "
         "it begins",
-    .role = GOP_CANDIDATE,
+    .role = GOP_CONFORMING,
     .launch = {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
                nullptr, nullptr, matmul_outer<float>, matmul_outer<double>,
                matmul_outer<complex64>, matmul_outer<complex128>},

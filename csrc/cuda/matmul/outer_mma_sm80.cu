@@ -251,7 +251,7 @@ extern const gop_row matmul_outer_mma_row = {
     .name = "outer_mma",
     .note = "halves, few terms and many outputs: one wait for memory a tile, tensor cores, and "
             "rows stored by whole words wherever they begin",
-    .role = GOP_CANDIDATE,
+    .role = GOP_CONFORMING,
     .launch = LAUNCHES,
     .plan = matmul_outer_mma_plan,
     .imagined = 1u << GOP_FLOAT16 | 1u << GOP_BFLOAT16,

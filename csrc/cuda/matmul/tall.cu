@@ -265,7 +265,7 @@ extern const gop_row matmul_tall_row = {
     .name = "tall",
     .note = "few outputs of long sums: both operands are read once, teams of a block share its "
             "terms, blocks a sum, and pieces are added in a fixed order",
-    .role = GOP_CANDIDATE,
+    .role = GOP_CONFORMING,
     .plan = matmul_tall_plan,
     .dtypes = 1 << GOP_FLOAT32 | 1 << GOP_FLOAT64 | 1 << GOP_COMPLEX64,
 };
