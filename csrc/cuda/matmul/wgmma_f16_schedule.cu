@@ -19,14 +19,14 @@ struct wgmma_f16_pace {
         around; /* a slot of one tile, of a tile of each warpgroup; start and end */
 };
 static const wgmma_f16_pace paces[WGMMA_F16_SHAPES] = {
-    {0.575f, 0, 1.65f}, {0.47f, 0, 1.05f},      {0.3f, 0, 0.85f},
-    {0.145f, 0, 0.5f},  {0.54f, 0.575f, 1.75f}, {0.1f, 0.18f, 0.55f},
+    {0.6f, 0, 1.65f},  {0.47f, 0, 1.05f},      {0.3f, 0, 0.85f},
+    {0.145f, 0, 0.5f}, {0.54f, 0.575f, 1.75f}, {0.1f, 0.18f, 0.55f},
 };
 static const float LAUNCH = 4.8f, CLUSTER = 1.2f, ADDING = 2.4f, COPYING = 3.3f;
 static const float MEMORY = 4.1e6f, CACHE = 10.7e6f, PIECES = 4.4e6f, COPIES = 1.47e6f;
 static const float NARROW = 2.6f;  /* the end of a tile whose results no map can write */
 static const float PARTLY = 0.26f; /* how far an SM without a tile makes others faster */
-static const float ACROSS = 1.01f; /* tiles beside each other far apart in memory */
+static const float ACROSS = 1.01f; /* clusters that lie the other way: see try_tiles */
 
 static float turns_time(const wgmma_f16_pace &of, int tiles, int slots, float stages,
                         float around)
@@ -100,7 +100,10 @@ struct wgmma_f16_found {
     {
         enum { SHORTEST = 2, MOST = 64 }; /* stages of a slice; slices */
         const int slots = processors / (below * beside);
-        const float far = swapped == out.transposed ? cube(ACROSS) : 1;
+        /* Alone, or two below each other, tiles go better down the lines of results; two beside
+         * each other across them. */
+        const bool across = swapped == out.transposed;
+        const float far = across == (beside > 1) ? 1 : cube(ACROSS);
         int rest = 0, most = 1;
         for (int waves = 0; waves <= (rest > 0 ? 2 : 0); waves++) {
             const int fill = waves > 0 ? waves * slots / rest : 1;
@@ -135,8 +138,10 @@ double wgmma_f16_choose(const gop_ctx *ctx, const gop_task *task, matmul_schedul
     for (int shape = 0; shape < WGMMA_F16_SHAPES; shape++)
         for (int swapped = 0; swapped < 2; swapped++) found.try_tiles(shape, 1, 1, swapped);
     const matmul_schedule alone = found.best;
-    found.try_tiles(alone.shape, 1, 2, alone.swapped);
-    found.try_tiles(alone.shape, 2, 1, alone.swapped);
+    for (int swapped = 0; swapped < 2; swapped++) {
+        found.try_tiles(alone.shape, 1, 2, swapped);
+        found.try_tiles(alone.shape, 2, 1, swapped);
+    }
     *best = found.best;
     float moved = 2 * (float)g.batches * (float)g.m * (float)g.n;
     const float before =
