@@ -248,7 +248,7 @@ def again(row: dict, like: str) -> dict:
         row["chosen"]: min(row["us"][""], row["us"].get(row["chosen"], math.inf)),
     }
     us = {c.kernel: us[c.kernel] for c in told.candidates if c.kernel in us}
-    us[""] = math.inf  # what is chosen now may be too slow to have been timed
+    us[""] = math.inf  # what is chosen now may be too slow to have been timed, or is newer
     refused = [c.kernel for c in told.candidates if c.refusal and c.kernel in us]
     return {**row, "chosen": told.kernel, "us": us, "refused": refused}
 
