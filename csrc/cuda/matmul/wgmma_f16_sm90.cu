@@ -10,6 +10,7 @@
  * many columns, the transposed product is computed, whose tiles they fill.
  */
 #include "cuda/matmul/wgmma_f16.h"
+#include "cuda/common/cvt.h"
 #include "cuda/common/pipeline.h"
 #include "cuda/common/cluster.h"
 #include "cuda/common/wgmma.h"
@@ -98,16 +99,6 @@ GOP_DEVICE void fetch_tiles(const wgmma_f16_work &w, const cluster_place at, int
     }
 }
 
-/* Two neighbours of a row, each rounded once. */
-template <typename T> GOP_DEVICE uint32_t two_of(float first, float second)
-{
-    uint32_t both;
-    if (!IS_HALF<T>)
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(second), "f"(first));
-    else asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(second), "f"(first));
-    return both;
-}
-
 /* What a map cannot write: `lines` lines of results, a word of one or two at a time. */
 template <typename word, typename T> GOP_DEVICE void
 store_words(T *to, const uint8_t *results, int64_t line, int64_t item, int lines, int items)
@@ -146,7 +137,7 @@ GOP_DEVICE void write_tile(const wgmma_f16_work &w, const float (&sum)[SUMS], ui
             const float *const from = sum + 32 * c + 4 * j;
             uint32_t q[4];
 #pragma unroll
-            for (int e = 0; e < 4; e++) q[e] = two_of<T>(from[2 * e], from[2 * e + 1]);
+            for (int e = 0; e < 4; e++) q[e] = cvt_rn_two(from[2 * e], from[2 * e + 1], T{});
             if (w.transposed) {
                 const int y = (j + second) * 8 + lane % 8, x = warp * 2 + lane / 8 % 2;
                 stmatrix_trans(to + y * 128 + (x ^ y % 8) * 16, q);
@@ -341,7 +332,8 @@ template <typename T, int SHAPE> __global__ void __launch_bounds__(256)
     T *const out = (T *)w.results + at.batch * w.out_batch + m * w.out_row + n * w.out_col +
                    y * line + x * item;
     if (w.store == 8) { /* whole groups of eight */
-        *(uint2 *)out = make_uint2(two_of<T>(sum.x, sum.y), two_of<T>(sum.z, sum.w));
+        *(uint2 *)out =
+            make_uint2(cvt_rn_two(sum.x, sum.y, T{}), cvt_rn_two(sum.z, sum.w, T{}));
         return;
     }
     const float of[4] = {sum.x, sum.y, sum.z, sum.w};
