@@ -53,6 +53,8 @@ NOT_FOR_A_GPU = [
     "python/test_typing.py",
     "sim/*",
 ]
+# Tests of a stem's kernels that have another name.
+ALSO = {"reduce": ("exact", "states")}
 LONGEST = 380  # seconds that a file of tests may take
 # What these test is time and threads, which neighbours would disturb.
 ALONE = ["test_interrupt.py", "test_overlapping_out.py", "test_threads.py", "test_timing.py"]
@@ -63,7 +65,8 @@ FIRST = "test_same_bits.py"  # takes longest; then the longest files
 def of_stems(path: Path, chosen: set[str]) -> bool:
     """Whether the test file is one of the stems'; all are where none is chosen."""
     name = path.stem.removeprefix("test_")
-    return not chosen or any(name == s or name.startswith(s + "_") for s in chosen)
+    names = {*chosen, *(also for stem in chosen for also in ALSO.get(stem, ()))}
+    return not chosen or any(name == s or name.startswith(s + "_") for s in names)
 
 
 def hashes(chosen: set[str]) -> dict[str, str]:
