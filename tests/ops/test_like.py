@@ -44,7 +44,7 @@ def test_the_choice_for_an_h200_is_what_was_fastest_there():
     judged = [row for row in rows if row["chosen"] in row["us"] or row["chosen"] not in NEWER]
     assert len(judged) >= 0.96 * len(rows)
     found = np.array([regret.regret(row) for row in judged])
-    assert np.mean(found <= 1.05) >= 0.95
+    assert np.mean(found <= 1.05) >= 0.955
     assert np.mean(found <= 1.25) >= 0.99
 
 

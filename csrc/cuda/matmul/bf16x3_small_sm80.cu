@@ -252,12 +252,7 @@ static gop_status matmul_bf16x3_small_plan(const gop_ctx *ctx, const gop_task *t
         return gop_fail(GOP_REFUSED,
                         "matmul: kernel 'bf16x3_small' takes sums of 1 to %d terms, got %lld",
                         INT32_MAX / 4, (long long)g.k);
-    if (ctx->info.shared_per_block < SHARED)
-        return gop_fail(
-            GOP_REFUSED,
-            "matmul: kernel 'bf16x3_small' needs %d bytes of shared memory, this device "
-            "has %lld for a block",
-            (int)SHARED, (long long)ctx->info.shared_per_block);
+    GOP_TRY(matmul_has_shared(ctx, "bf16x3_small", SHARED));
     if (of_itself(task->call))
         return gop_fail(GOP_REFUSED,
                         "matmul: kernel 'bf16x3_small' does not take an array and its own "

@@ -7,6 +7,7 @@
  * are real ones (dmma.h).
  */
 #include "cuda/common/mma.h"
+#include "cuda/matmul/tiling.h"
 #include "cuda/matmul/copied.h"
 #include "cuda/matmul/dmma.h"
 #include "cuda/matmul/tiles.h"
@@ -148,11 +149,7 @@ static gop_status matmul_dmma_plan(const gop_ctx *ctx, const gop_task *task, gop
     GOP_TRY(gop_has_code(ctx, "matmul: kernel 'dmma'", 8, "whose tensor cores take float64"));
     const int64_t shared =
         DMMA_STAGES * (DMMA_M + DMMA_N) * (DMMA_K + DMMA_PAD) * sizeof(double);
-    if (ctx->info.shared_per_block < shared)
-        return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'dmma' needs %lld bytes of shared memory, this "
-                        "device has %lld for a block",
-                        (long long)shared, (long long)ctx->info.shared_per_block);
+    GOP_TRY(matmul_has_shared(ctx, "dmma", shared));
     const gop_gemm &of = task->geometry.gemm;
     dmma_cut *const cut = GOP_OWN(dmma_cut, plan);
     *cut = {};

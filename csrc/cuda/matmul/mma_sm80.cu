@@ -309,11 +309,7 @@ static gop_status matmul_mma_plan(const gop_ctx *ctx, const gop_task *task, gop_
         return gop_fail(GOP_REFUSED,
                         "matmul: kernel 'mma' takes sums of 1 to %d terms, got %lld",
                         INT32_MAX / 4, (long long)g.k);
-    if (ctx->info.shared_per_block < SHARED)
-        return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'mma' needs %d bytes of shared memory, this device has "
-                        "%lld for a block",
-                        (int)SHARED, (long long)ctx->info.shared_per_block);
+    GOP_TRY(matmul_has_shared(ctx, "mma", SHARED));
     matmul_plan_steps(ctx, task, 1, plan);
     mma_cut *const cut = GOP_OWN(mma_cut, plan);
     const tiling_of of = tiling_of_task(ctx, task);

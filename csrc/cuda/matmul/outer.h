@@ -1,10 +1,12 @@
 /*
- * outer.h - which tile a block of outer.cu and outer_mma_sm80.cu has.
+ * outer.h - what outer.cu and outer_mma_sm80.cu take, and which tile a block has.
  */
 #ifndef GOP_CUDA_MATMUL_OUTER_H
 #define GOP_CUDA_MATMUL_OUTER_H
 
-#include "cuda/matmul/tall.h"
+#include "cuda/matmul/tiling.h"
+
+enum { OUTER_TERMS = 64 }; /* of a sum at most */
 
 /* Tiles of whole sums, those of a row of tiles one after the other: blocks that run together
  * store neighbouring lines of memory. */

@@ -312,12 +312,7 @@ static gop_status matmul_ring_plan(const gop_ctx *ctx, const gop_task *task, gop
 {
     GOP_TRY(gop_has_code(ctx, "matmul: kernel 'ring'", 8,
                          "whose tensor cores take halves and float64"));
-    if (ctx->info.shared_per_block < RING_SHARED)
-        return gop_fail(
-            GOP_REFUSED,
-            "matmul: kernel 'ring' needs %d bytes of shared memory, this device has "
-            "%lld for a block",
-            RING_SHARED, (long long)ctx->info.shared_per_block);
+    GOP_TRY(matmul_has_shared(ctx, "ring", RING_SHARED));
     ring_plan *const p = GOP_OWN(ring_plan, plan);
     *p = {};
     const gop_gemm g = thin_geometry(task, &p->cut.swapped);

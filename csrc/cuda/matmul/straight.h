@@ -70,7 +70,7 @@ static inline straight_operand straight_result(const gop_gemm &g, const void *da
     return o;
 }
 
-/* Whether two neighbours of a line can be written as one. */
+/* Whether two neighbours of a line can be written as one word. */
 static inline bool straight_pairs(const straight_operand &o, const void *data)
 {
     return o.from_inner == 1 && (uintptr_t)data % 4 == 0 && o.line % 2 == 0 && o.batch % 2 == 0;

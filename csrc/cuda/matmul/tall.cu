@@ -238,12 +238,7 @@ static gop_status matmul_tall_plan(const gop_ctx *ctx, const gop_task *task, gop
                         "matmul: kernel 'tall' takes sums of few outputs, got %lld of (%lld, "
                         "%lld) outputs of %lld terms",
                         (long long)g.batches, (long long)g.m, (long long)g.n, (long long)g.k);
-    if (ctx->info.shared_per_block < TALL_SHARED)
-        return gop_fail(
-            GOP_REFUSED,
-            "matmul: kernel 'tall' needs %d bytes of shared memory, this device has "
-            "%lld for a block",
-            TALL_SHARED, (long long)ctx->info.shared_per_block);
+    GOP_TRY(matmul_has_shared(ctx, "tall", TALL_SHARED));
     p->a_along = of.a_along, p->b_along = of.b_along;
     p->a_wide = of.a_wide && !of.a_along, p->b_wide = of.b_wide && !of.b_along;
     thin_scratch(task, g, &cut, plan);

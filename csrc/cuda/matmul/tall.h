@@ -1,6 +1,5 @@
 /*
- * tall.h - how tall.cu cuts a product, and what outer.h takes: plans ask, and choose.cu for
- * times.
+ * tall.h - how tall.cu cuts a product: its plan asks, and choose.cu for times.
  */
 #ifndef GOP_CUDA_MATMUL_TALL_H
 #define GOP_CUDA_MATMUL_TALL_H
@@ -9,15 +8,7 @@
 
 #include "cuda/matmul/tiling.h"
 
-enum { OUTER_TERMS = 64 };              /* of a sum at most */
 enum { TALL_TILES = 5, TALL_FULL = 4 }; /* tiles an SM, from which on others are faster */
-
-/* The operands in each other's place. */
-static inline tiling_of tiling_swapped(const tiling_of &p)
-{
-    return {p.n,          p.m,       p.k,      p.batches, p.item,
-            p.processors, p.b_along, p.b_wide, p.a_along, p.a_wide};
-}
 
 /* The tile and the cut of its sums that are expected to be the fastest, in clocks of an SM: a
  * term's, be it to bring its factors or to add its products, and the pieces', which are written

@@ -17,6 +17,23 @@ struct tiling_of {
         b_wide; /* terms are contiguous; all vectors of 16 bytes are aligned and whole */
 };
 
+/* The operands in each other's place. */
+static inline tiling_of tiling_swapped(const tiling_of &p)
+{
+    return {p.n,          p.m,       p.k,      p.batches, p.item,
+            p.processors, p.b_along, p.b_wide, p.a_along, p.a_wide};
+}
+
+/* Refuses, for `who`, devices whose blocks have less shared memory. */
+static inline gop_status matmul_has_shared(const gop_ctx *ctx, const char *who, int64_t bytes)
+{
+    if (ctx->info.shared_per_block >= bytes) return GOP_OK;
+    return gop_fail(GOP_REFUSED,
+                    "matmul: kernel '%s' needs %lld bytes of shared memory, this device has "
+                    "%lld for a block",
+                    who, (long long)bytes, (long long)ctx->info.shared_per_block);
+}
+
 /* The call, for kernels that copy tiles of either order, by 16 bytes where they can. */
 static inline tiling_of tiling_of_task(const gop_ctx *ctx, const gop_task *task)
 {

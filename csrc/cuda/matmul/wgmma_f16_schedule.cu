@@ -22,7 +22,7 @@ static const wgmma_f16_pace paces[WGMMA_F16_SHAPES] = {
     {0.6f, 0, 1.65f},  {0.47f, 0, 1.05f},      {0.3f, 0, 0.85f},
     {0.145f, 0, 0.5f}, {0.54f, 0.575f, 1.75f}, {0.1f, 0.18f, 0.55f},
 };
-static const float LAUNCH = 4.8f, CLUSTER = 1.2f, ADDING = 2.4f, COPYING = 3.3f;
+static const float CLUSTER = 1.2f, ADDING = 2.4f, COPYING = 3.3f;
 static const float MEMORY = 4.1e6f, CACHE = 10.7e6f, PIECES = 4.4e6f, COPIES = 1.47e6f;
 static const float NARROW = 2.6f;  /* the end of a tile whose results no map can write */
 static const float PARTLY = 0.26f; /* how far an SM without a tile makes others faster */
@@ -149,5 +149,6 @@ double wgmma_f16_choose(const gop_ctx *ctx, const gop_task *task, matmul_schedul
                     &moved) +
         moving_time(straight_operand_of(g, g.b, task->in[1].data, g.n, g.b_col, g.b_row),
                     &moved);
-    return 1e-6 * (double)(LAUNCH + before + cbrtf(found.least + cube(moved / MEMORY)));
+    return 1e-6 *
+           (double)(WGMMA_F16_LAUNCH + before + cbrtf(found.least + cube(moved / MEMORY)));
 }

@@ -135,7 +135,7 @@ finish_digits(const exact_args<G> &r, int64_t o, const int64_t *first, exact_ran
 }
 
 /* The digits that any thread of the block has. */
-template <typename K> GOP_DEVICE void widen(exact_range *range, exact_range own)
+GOP_DEVICE void widen(exact_range *range, exact_range own)
 {
     if (own.low > own.high) return;
     atomicMin(&range->low, own.low);
@@ -185,7 +185,7 @@ __global__ void __launch_bounds__(K::THREADS, exact_blocks<K>())
             taken = from.taken;
         }
         row[HEAD][t] = (uint64_t)(taken << HEAD_BITS | own.special);
-        if constexpr (K::BINS > 0) widen<K>(&ranges[turn], own.range);
+        if constexpr (K::BINS > 0) widen(&ranges[turn], own.range);
         __syncthreads();
         exact_range range = ranges[turn];
         if (range.low > range.high) range = {0, 0};

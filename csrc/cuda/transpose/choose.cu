@@ -146,7 +146,7 @@ static double cut_of(const gop_permutation &g, int item, int64_t line)
     return multiple < 32 ? 1 - (double)multiple / 32 : 0;
 }
 
-/* Whether there are no neighbours, or they begin anywhere in words of four. */
+/* Whether no items are neighbours, or lines begin elsewhere than at multiples of four items. */
 static bool are_odd(const gop_permutation &g, const int64_t *stride, int item, int moved)
 {
     int64_t bits = 0;
