@@ -143,6 +143,8 @@ def python_flags() -> list[str]:
         *(["-DPy_LIMITED_API=0x030B0000"] if ABI3 else []),
         "-DNPY_TARGET_VERSION=NPY_2_0_API_VERSION",
         "-DNPY_NO_DEPRECATED_API=NPY_2_0_API_VERSION",
+        # Python passes each function its module, which few of ours need.
+        "-Wno-unused-parameter",
         # Their headers are not ours to warn about.
         *("-isystem", sysconfig.get_paths()["include"], "-isystem", numpy.get_include()),
     ]

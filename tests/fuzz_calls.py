@@ -68,6 +68,74 @@ class Whole:
         return f"Whole({self.n})"
 
 
+class Resizing:
+    """An object whose code changes another argument of the call."""
+
+    def __init__(self, a, victim):
+        self.a, self.victim = a, victim
+
+    def _strike(self):
+        if self.victim.ndim and self.victim.base is None:
+            self.victim.resize((5, *self.victim.shape[1:]), refcheck=False)
+
+    def __array__(self, dtype=None, copy=None):
+        self._strike()
+        return self.a
+
+    def __index__(self):
+        self._strike()
+        return 0
+
+    def __bool__(self):
+        self._strike()
+        return True
+
+    def __repr__(self):
+        return "Resizing()"
+
+
+class Clearing:
+    """An integer of a dict that empties the dict once it is looked at."""
+
+    def __init__(self):
+        self.holder = {}
+
+    def __index__(self):
+        self.holder.clear()
+        self.holder["side"] = 32
+        return 64
+
+    def __repr__(self):
+        return "Clearing()"
+
+
+class Unasked:
+    """Every question fails, each with another error."""
+
+    def __getattr__(self, name):
+        raise AttributeError(name) if name == "dtype" else KeyError(name)
+
+    def __bool__(self):
+        raise ArithmeticError("neither")
+
+    def __eq__(self, other):
+        raise LookupError("not comparable")
+
+    def __hash__(self):
+        raise BufferError("no hash")
+
+    def __repr__(self):
+        return "Unasked()"
+
+
+class Row(tuple):
+    __slots__ = ()
+
+
+class Number(int):
+    pass
+
+
 class Described:
     def __init__(self, a):
         self.a = a
@@ -80,6 +148,7 @@ class Draw:
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
         self.tame = self.chance(0.5)  # most arguments are good ones
+        self.first = np.zeros((3, 4), "f4")  # what hostile objects change: an operand, mostly
 
     def of(self, items):
         return items[int(self.rng.integers(len(items)))]
@@ -106,7 +175,7 @@ class Draw:
         return self.numbers(self.shape() if shape is None else shape, dtype)
 
     def operand(self, dtype=None, shape=None):
-        kind = int(self.rng.integers(20 if self.tame and self.chance(0.9) else 44))
+        kind = int(self.rng.integers(20 if self.tame and self.chance(0.9) else 50))
         if kind < 18:
             return self.plain(dtype, shape)
         a = self.plain(dtype, shape)
@@ -141,6 +210,12 @@ class Draw:
             lambda: np.broadcast_to(a, (2, *a.shape)),
             lambda: np.ascontiguousarray(a).view(np.recarray),
             lambda: Giving(np.ma.masked_array(a)),
+            lambda: Resizing(a, self.first),
+            lambda: [Resizing(a, self.first), Resizing(a, self.first)],
+            Unasked,
+            lambda: Number(3),
+            lambda: Row((1.0, 2.0)),
+            lambda: [Unasked(), 1],
         )[kind - 18]()
 
     def out(self, like=None):
@@ -180,6 +255,11 @@ class Draw:
             lambda: a.view(Hooked),
         )[kind - 12]()
 
+    def clearing(self):
+        number = Clearing()
+        number.holder = {"uf": number, "side": number}
+        return number.holder
+
     def axis(self):
         return self.of((0, 1, -1, 2, -3, (), (0,), (1, 0), (0, -1), (0, 0), (0, 5), [0], [1,
                         0], True,
@@ -187,7 +267,9 @@ class Draw:
                         (Whole(0),), Raising(), (Raising(),), np.array([1, 0]), np.array(1),
                         "01",
                         (2, 0, 1), (1, 0), 0, 1, (1, 0), 0, -(1 << 63), (1 << 63,), range(2),
-                        tuple(range(70)), (1.5,), ("a",), None, 0, 1))  # fmt: skip
+                        tuple(range(70)), (1.5,), ("a",), None, 0, 1, Row((1, 0)), Number(1),
+                        Resizing(0, self.first), (Resizing(0, self.first), 0), Unasked(),
+                        [True], [Whole(1), Whole(0)]))  # fmt: skip
 
     def word_of(self, name: str, like):
         if self.tame and self.chance(0.85) and name in TAME:
@@ -201,28 +283,32 @@ class Draw:
                             "CPU",
                             "cpu:0", "cpu:7", 3, [], b"cpu", ("cpu", 0), Word("cpu"), "fpga",
                             ("sim", 0),
-                            ("cpu",), {}))  # fmt: skip
+                            ("cpu",), {}, Unasked(), Row(("cpu", 0)), True))  # fmt: skip
         if name == "kernel":
             return self.of((None, None, "naive", "naive", "simd", "threaded", "nonsense", 3,
                             "é", "",
-                            gpuops.kernels("add")[0], Word("naive"), b"naive"))  # fmt: skip
+                            gpuops.kernels("add")[0], Word("naive"), b"naive",
+                            Unasked()))  # fmt: skip
         if name == "params":
             return self.of((None, {}, {"uf": 3}, [1], {"uf": 2.5}, {1: 2}, {"uf": 1 << 70},
                             {"uf": True}, {"é": 1}, {"bytes": Whole(64)}, {"a": 1, "b": 2}, 3,
-                            {"uf": Raising()}, dict.fromkeys("abcde", 1)))  # fmt: skip
+                            {"uf": Raising()}, dict.fromkeys("abcde", 1), self.clearing(),
+                            {"uf": Resizing(4, self.first)}, {Word("uf"): Number(4)},
+                            Unasked()))  # fmt: skip
         if name == "dtype":
             return self.of((None, "f4", "f8", "i4", np.float32, float, int, bool, complex, "c8",
                             "nonsense", object, "U3", BFLOAT16, ">f4", 3, "u1", "f2",
                             "g"))  # fmt: skip
         if name == "keepdims":
             return self.of((True, False, 1, 0, np.True_, np.bool_(0), "yes", None, 1.0,
-                            Whole(1), 7,
-                            Raising()))  # fmt: skip
+                            Whole(1), 7, Raising(), Resizing(1, self.first),
+                            Unasked()))  # fmt: skip
         if name == "initial":
             return self.of((0, 1, 2.5, 1j, None, -3, 1 << 70, float("inf"), np.float32(2),
                             np.int8(-4),
                             [1], np.zeros(3), "x", True, np._NoValue, float("nan"), 300, -0.0,
-                            gpuops.to_device(np.ones(1), "cpu"), 4.0))  # fmt: skip
+                            gpuops.to_device(np.ones(1), "cpu"), 4.0, Number(2), Unasked(),
+                            Resizing(np.float32(2), self.first)))  # fmt: skip
         if name == "where":
             shape = shape_of(like) if like is not None and self.chance(0.7) else self.shape()
             mask = self.rng.random(shape) < 0.6
@@ -230,9 +316,12 @@ class Draw:
                             np.True_,
                             np.bool_(False), mask.tolist(), mask.astype("f4"), [1, 0], 1, "x",
                             gpuops.to_device(np.ascontiguousarray(mask), "cpu"), np._NoValue,
-                            np.zeros(shape, bool), mask.view(Subclass)))  # fmt: skip
+                            np.zeros(shape, bool), mask.view(Subclass), Giving(mask),
+                            Resizing(mask, self.first), Unasked()))  # fmt: skip
         if name == "exact":
-            return self.of((True, True, False, np.True_, np.bool_(0), 1, None, "yes"))
+            return self.of(
+                (True, True, False, np.True_, np.bool_(0), 1, None, "yes", Unasked())
+            )
         if name == "op":
             return self.of(("sum", "max", "mean", "argmin", "any", "prod", max, np.add,
                             np.maximum,
@@ -264,7 +353,7 @@ TAME = {
 def shape_of(like) -> tuple[int, ...]:
     try:
         return np.shape(like)
-    except (TypeError, ValueError, ZeroDivisionError):
+    except (TypeError, ValueError, ArithmeticError, LookupError):
         return (2,)
 
 
@@ -297,6 +386,8 @@ def draw(seed: int):
     words = WORDS[name]
     needed = {"add": 2, "matmul": 2, "multiply_add": 3, "fma": 3}.get(name, 1)
     like = first = d.operand()
+    if type(first) is np.ndarray and first.base is None:
+        d.first = first
     args = [first]
     dtype = getattr(first, "dtype", None)
     dtype = dtype if isinstance(dtype, np.dtype) and dtype.char in ACCEPTED else None
@@ -330,6 +421,8 @@ def draw(seed: int):
         keywords[word] = d.word_of(word, like)
     if d.chance(0.05) and needed <= len(args) <= needed + 1:  # operands as keywords
         keywords = {words[len(args) - 1]: args.pop(), **keywords}
+    if keywords and d.chance(0.05):  # words that are not the very strings
+        keywords = {Word(word): value for word, value in keywords.items()}
     if args and d.chance(0.02):
         args.pop()
     if args and d.chance(0.02):

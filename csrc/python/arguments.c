@@ -58,8 +58,12 @@ static int ask_libraries(gop_request *r, PyObject *const *operands, int count, P
     return PyErr_Occurred() ? -1 : 0;
 }
 
-static int read_lent(gop_request *r, PyObject *object, int i, gop_array *array)
+/* A device array of ours, or one of another library that is what it was when it was asked. */
+static int read_on_device(gop_request *r, PyObject *object, int i)
 {
+    gop_array *const array = &r->call.in[i];
+    if (gop_is_device_array(object)) return gop_array_assign(array, gop_buffer_array(object)), 1;
+    if (!gop_is_lent(r, i)) return 0;
     if (gop_read_foreign(object, &r->foreign[i], array)) return 1;
     if (!gop_is_critical()) PyErr_Clear();
     r->lent &= ~(1u << i);
@@ -76,16 +80,9 @@ static int read_operand(gop_request *r, const gop_signature *s, PyObject *object
 {
     const int were_read = r->is_read, i = gop_add_input(r, object);
     gop_array *const in = &r->call.in[i];
-    if (gop_plain_array(object, in)) {
-        r->is_read = were_read;
-        if (takes(s, in->dtype)) return 0;
-    } else if (gop_is_device_array(object)) {
-        gop_array_assign(in, gop_buffer_array(object));
-        r->on_device |= 1u << i;
-        r->is_read = were_read;
-        if (takes(s, in->dtype)) return 0;
-    } else if (gop_is_lent(r, i) && read_lent(r, object, i, in)) {
-        r->on_device |= 1u << i;
+    const int is_host = gop_plain_array(object, in);
+    if (is_host || read_on_device(r, object, i)) {
+        if (!is_host) r->on_device |= 1u << i;
         r->is_read = were_read;
         if (takes(s, in->dtype)) return 0;
     }
@@ -147,11 +144,7 @@ static int read_number(gop_request *r, int i, PyObject *number, gop_dtype dtype)
 static int dtype_of_numbers(gop_request *r, const gop_signature *s, PyObject *const *values,
                             gop_dtype *dtype)
 {
-    PyObject *numbers = PyTuple_New(s->operands);
-    for (int i = 0; numbers && i < s->operands; i++) {
-        Py_INCREF(values[i]);
-        PyTuple_SetItem(numbers, i, values[i]);
-    }
+    PyObject *numbers = gop_pack_tuple(values, s->operands);
     PyObject *found = gop_ask(r, GOP_ASK_NUMBERS, "(sOsN)", r->name,
                               gop_words[GOP_WORD_A + s->operands - 1], s->kinds, numbers);
     return found ? gop_read_dtype(found, dtype) : -1;

@@ -20,6 +20,16 @@ int gop_words_ready(void)
     return 0;
 }
 
+PyObject *gop_pack_tuple(PyObject *const *items, Py_ssize_t count)
+{
+    PyObject *tuple = PyTuple_New(count);
+    for (Py_ssize_t i = 0; tuple && i < count; i++) {
+        Py_INCREF(items[i]);
+        PyTuple_SetItem(tuple, i, items[i]);
+    }
+    return tuple;
+}
+
 PyObject *gop_keep(gop_request *r, PyObject *owned)
 {
     if (owned && r->nkept < GOP_KEPT) return r->kept[r->nkept++] = owned;
@@ -49,7 +59,6 @@ static PyObject *setup_arguments(PyObject *self, PyObject *module)
         GOP_QUESTIONS(X)
 #undef X
     };
-    (void)self;
     for (int q = 0; q < GOP_NQUESTIONS; q++) {
         PyObject *const before = answers[q];
         if (!(answers[q] = PyObject_GetAttrString(module, functions[q]))) return NULL;

@@ -169,7 +169,6 @@ static void buffer_free(PyObject *self)
 /* Buffer.get(): a new ndarray with the elements. */
 static PyObject *buffer_get(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     const gop_array *device = &((buffer *)self)->array;
     gop_array host = *device;
     gop_ctx *ctx;
@@ -207,44 +206,37 @@ static PyObject *buffer_dlpack(PyObject *self, PyObject *arguments)
 
 static PyObject *get_dtype(PyObject *self, void *unused)
 {
-    (void)unused;
     return (PyObject *)gop_descr(((buffer *)self)->array.dtype);
 }
 
 static PyObject *get_shape(PyObject *self, void *unused)
 {
-    (void)unused;
     return gop_shape_tuple(((buffer *)self)->array.ndim, ((buffer *)self)->array.shape);
 }
 
 static PyObject *get_strides(PyObject *self, void *unused)
 {
-    (void)unused;
     return gop_shape_tuple(((buffer *)self)->array.ndim, ((buffer *)self)->array.strides);
 }
 
 static PyObject *get_ptr(PyObject *self, void *unused)
 {
-    (void)unused;
     ((buffer *)self)->shared = 1;
     return PyLong_FromVoidPtr(((buffer *)self)->array.data);
 }
 
 static PyObject *get_device(PyObject *self, void *unused)
 {
-    (void)unused;
     return gop_device_pair(((buffer *)self)->array.where);
 }
 
 static PyObject *get_nbytes(PyObject *self, void *unused)
 {
-    (void)unused;
     return PyLong_FromLongLong(gop_array_bytes(&((buffer *)self)->array));
 }
 
 static PyObject *get_readonly(PyObject *self, void *unused)
 {
-    (void)unused;
     return PyBool_FromLong(((buffer *)self)->readonly);
 }
 
@@ -352,7 +344,6 @@ static PyObject *buffer_upload(PyObject *module, PyObject *arguments)
     gop_device device;
     gop_ctx *ctx;
     void *before = NULL;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "OO:upload", &object, &pair)) return NULL;
     if (gop_read_device(pair, &device) < 0 || gop_read_array(object, &host, 0) < 0) return NULL;
     array = host;
@@ -435,7 +426,6 @@ static PyObject *empty(PyObject *module, PyObject *arguments)
     PyObject *shape, *dtype, *pair;
     gop_array array;
     gop_device device;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "OOO:empty", &shape, &dtype, &pair)) return NULL;
     if (read_shape("empty", shape, &array) < 0 || gop_read_dtype(dtype, &array.dtype) < 0 ||
         gop_read_device(pair, &device) < 0)
@@ -450,7 +440,6 @@ static PyObject *borrow(PyObject *module, PyObject *arguments)
     PyObject *pointer, *shape, *strides, *dtype, *pair, *owner;
     int readonly;
     gop_array array;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "OOOOOOp:borrow", &pointer, &shape, &strides, &dtype,
                           &pair, &owner, &readonly))
         return NULL;
@@ -468,7 +457,6 @@ static PyObject *from_dlpack(PyObject *module, PyObject *capsule)
     gop_array array;
     int readonly;
     PyObject *const owner = gop_dlpack_import(capsule, &array, &readonly), *made = NULL;
-    (void)module;
     if (!owner) return NULL;
     const int said = array.where.ordinal;
     if (gop_check_whose(&array) == 0) {
@@ -489,7 +477,6 @@ static PyObject *order(PyObject *module, PyObject *arguments)
     PyObject *pair, *first, *then;
     gop_device device;
     gop_ctx *ctx;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "OOO:order", &pair, &first, &then)) return NULL;
     if (gop_read_device(pair, &device) < 0) return NULL;
     void *const from = PyLong_AsVoidPtr(first), *const to = PyLong_AsVoidPtr(then);
@@ -505,7 +492,6 @@ static PyObject *buffer_wait(PyObject *module, PyObject *pair)
     gop_device device;
     gop_ctx *ctx;
     void *before = NULL;
-    (void)module;
     if (gop_read_device(pair, &device) < 0) return NULL;
     gop_status status;
     Py_BEGIN_ALLOW_THREADS;

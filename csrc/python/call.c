@@ -100,7 +100,6 @@ static gop_request *anew(PyObject *self)
 
 static PyObject *call_run(PyObject *self, PyObject *nothing)
 {
-    (void)nothing;
     return gop_request_run(anew(self));
 }
 

@@ -19,7 +19,6 @@ static PyObject *exact_round(PyObject *module, PyObject *arguments)
     PyObject *given, *result;
     int mean;
     gop_array numbers, out;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "OpO:exact_round", &given, &mean, &result) ||
         gop_read_array(given, &numbers, 1) < 0 || gop_read_array(result, &out, 1) < 0)
         return NULL;

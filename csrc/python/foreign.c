@@ -257,7 +257,6 @@ int gop_read_foreign(PyObject *object, const gop_foreign *foreign, gop_array *ar
 
 static void ignore(void *context, const char *kind, const char *message)
 {
-    (void)context, (void)kind, (void)message;
 }
 
 /* An allocator makes C order, so it is asked for the axes as they are to lie in memory. */
@@ -362,7 +361,6 @@ static PyObject *foreign(PyObject *module, PyObject *object)
     gop_array array;
     const gop_backend *cuda;
     PyObject *taken = NULL;
-    (void)module;
     if (gop_ask_foreign(object, &f, 0) && gop_backend_get(GOP_CUDA, &cuda) == GOP_OK &&
         gop_read_foreign(object, &f, &array)) {
         PyObject *buffer = gop_buffer_borrow(&array, object, 0);

@@ -62,21 +62,11 @@ static int bind(const gop_signature *s, PyObject *const *arguments, Py_ssize_t c
     return 1;
 }
 
-static PyObject *pack(PyObject *const *items, Py_ssize_t count)
-{
-    PyObject *tuple = PyTuple_New(count);
-    for (Py_ssize_t i = 0; tuple && i < count; i++) {
-        Py_INCREF(items[i]);
-        PyTuple_SetItem(tuple, i, items[i]);
-    }
-    return tuple;
-}
-
 /* Says what is wrong with a call that is not bound: Python knows its own grammar. */
 static void refuse(const gop_signature *s, PyObject *const *arguments, Py_ssize_t count,
                    PyObject *said)
 {
-    PyObject *places = pack(arguments, count), *words = PyDict_New();
+    PyObject *places = gop_pack_tuple(arguments, count), *words = PyDict_New();
     int made = places && words;
     for (Py_ssize_t k = 0; said && k < PyTuple_Size(said) && made; k++)
         made = PyDict_SetItem(words, PyTuple_GetItem(said, k), arguments[count + k]) == 0;
@@ -116,105 +106,90 @@ static PyObject *call(int function, PyObject *const *arguments, Py_ssize_t count
 PyObject *gop_py_add(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
                      PyObject *said)
 {
-    (void)module;
     return call(ADD, arguments, count, said);
 }
 
 PyObject *gop_py_multiply_add(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
                               PyObject *said)
 {
-    (void)module;
     return call(MULTIPLY_ADD, arguments, count, said);
 }
 
 PyObject *gop_py_fma(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
                      PyObject *said)
 {
-    (void)module;
     return call(FMA, arguments, count, said);
 }
 
 PyObject *gop_py_matmul(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
                         PyObject *said)
 {
-    (void)module;
     return call(MATMUL, arguments, count, said);
 }
 
 PyObject *gop_py_transpose(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
                            PyObject *said)
 {
-    (void)module;
     return call(TRANSPOSE, arguments, count, said);
 }
 
 PyObject *gop_py_reduce(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
                         PyObject *said)
 {
-    (void)module;
     return call(REDUCE, arguments, count, said);
 }
 
 PyObject *gop_py_sum(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
                      PyObject *said)
 {
-    (void)module;
     return call(SUM, arguments, count, said);
 }
 
 PyObject *gop_py_prod(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
                       PyObject *said)
 {
-    (void)module;
     return call(PROD, arguments, count, said);
 }
 
 PyObject *gop_py_min(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
                      PyObject *said)
 {
-    (void)module;
     return call(MIN, arguments, count, said);
 }
 
 PyObject *gop_py_max(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
                      PyObject *said)
 {
-    (void)module;
     return call(MAX, arguments, count, said);
 }
 
 PyObject *gop_py_mean(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
                       PyObject *said)
 {
-    (void)module;
     return call(MEAN, arguments, count, said);
 }
 
 PyObject *gop_py_any(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
                      PyObject *said)
 {
-    (void)module;
     return call(ANY, arguments, count, said);
 }
 
 PyObject *gop_py_all(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
                      PyObject *said)
 {
-    (void)module;
     return call(ALL, arguments, count, said);
 }
 
 PyObject *gop_py_argmin(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
                         PyObject *said)
 {
-    (void)module;
     return call(ARGMIN, arguments, count, said);
 }
 
 PyObject *gop_py_argmax(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
                         PyObject *said)
 {
-    (void)module;
     return call(ARGMAX, arguments, count, said);
 }
 
@@ -301,7 +276,6 @@ static PyObject *front(PyObject *self, PyObject *arguments)
 {
     static PyMethodDef methods[FUNCTIONS];
     PyObject *module, *function, *text, *made = NULL;
-    (void)self;
     if (!PyArg_ParseTuple(arguments, "OOU:front", &module, &function, &text)) return NULL;
     PyObject *name = PyObject_GetAttrString(function, "__name__");
     PyObject *of = PyObject_GetAttrString(function, "__module__");
@@ -320,40 +294,29 @@ static PyObject *front(PyObject *self, PyObject *arguments)
     return made;
 }
 
-/* call_of(name, arguments, keywords) -> Call, not run yet */
-static PyObject *call_of(PyObject *self, PyObject *given)
+/* call_of(name, *arguments, **keywords) -> Call, not run yet */
+static PyObject *call_of(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                         PyObject *said)
 {
-    PyObject *name, *places, *words;
-    (void)self;
-    if (!PyArg_ParseTuple(given, "UO!O!:call_of", &name, &PyTuple_Type, &places, &PyDict_Type,
-                          &words))
+    if (count < 1 || !PyUnicode_Check(arguments[0])) {
+        PyErr_SetString(PyExc_TypeError, "call_of: expected the name of a function");
         return NULL;
-    const int f = find_function(name);
-    PyObject *said = f >= 0 ? PySequence_Tuple(words) : NULL;
-    PyObject *values = said ? PyDict_Values(words) : NULL;
-    PyObject *last = values ? PyList_AsTuple(values) : NULL;
-    PyObject *all = last ? PySequence_Concat(places, last) : NULL;
-    PyObject *made = all ? gop_call_new(all) : NULL;
-    if (made) {
-        const Py_ssize_t count = PyTuple_Size(all);
-        PyObject **items = PyMem_Malloc((size_t)(count + 1) * sizeof *items);
-        const unsigned environment = gop_float_environment(NULL);
-        for (Py_ssize_t i = 0; items && i < count; i++) items[i] = PyTuple_GetItem(all, i);
-        if (!items) PyErr_NoMemory();
-        if (!items || read_call(gop_call_request(made), &signatures[f], items,
-                                PyTuple_Size(places), said) < 0)
-            Py_CLEAR(made);
-        gop_float_environment(&environment);
-        PyMem_Free(items);
     }
-    Py_XDECREF(said);
-    Py_XDECREF(values);
-    Py_XDECREF(last);
-    Py_XDECREF(all);
+    const int f = find_function(arguments[0]);
+    if (f < 0) return NULL;
+    PyObject *given = gop_pack_tuple(arguments, count + (said ? PyTuple_Size(said) : 0));
+    PyObject *made = given ? gop_call_new(given) : NULL;
+    const unsigned environment = gop_float_environment(NULL);
+    if (made && read_call(gop_call_request(made), &signatures[f], arguments + 1, count - 1,
+                          said) < 0)
+        Py_CLEAR(made);
+    gop_float_environment(&environment);
+    Py_XDECREF(given);
     return made;
 }
 
 PyMethodDef gop_front_functions[] = {
     {"front", front, METH_VARARGS, "front(module, function, text) -> builtin function"},
-    {"call_of", call_of, METH_VARARGS, "call_of(name, arguments, keywords) -> Call"},
+    {"call_of", (PyCFunction)(void (*)(void))call_of, METH_FASTCALL | METH_KEYWORDS,
+     "call_of(name, *arguments, **keywords) -> Call"},
     {NULL, NULL, 0, NULL}};

@@ -39,7 +39,6 @@ static int read_request(PyObject *const *arguments, Py_ssize_t count, gop_reques
 static PyObject *core_run(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
     gop_request r;
-    (void)module;
     PyObject *result = read_request(arguments, count, &r) == 0 ? gop_request_run(&r) : NULL;
     gop_request_end(&r);
     return result;
@@ -48,7 +47,6 @@ static PyObject *core_run(PyObject *module, PyObject *const *arguments, Py_ssize
 static PyObject *core_plan(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
     gop_request r;
-    (void)module;
     PyObject *said =
         read_request(arguments, count, &r) == 0 ? gop_request_plan(&r, NULL) : NULL;
     gop_request_end(&r);
@@ -60,7 +58,6 @@ static PyObject *core_time(PyObject *module, PyObject *const *arguments, Py_ssiz
 {
     gop_request r;
     PyObject *said = NULL;
-    (void)module;
     if (count != ARGUMENTS + 3) {
         PyErr_SetString(PyExc_TypeError, "time: expected the arguments of run, then n_warmup, "
                                          "n_repeat, cold");
@@ -78,7 +75,6 @@ static PyObject *core_choose(PyObject *module, PyObject *arguments)
 {
     PyObject *op, *inputs, *params, *device, *kernel, *chosen = NULL;
     gop_request r;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "OO!OOO:choose", &op, &PyTuple_Type, &inputs, &params,
                           &device, &kernel))
         return NULL;
@@ -106,7 +102,6 @@ static int read_and_infer(PyObject *arguments, const char *format, gop_request *
 static PyObject *core_infer(PyObject *module, PyObject *arguments)
 {
     gop_request r;
-    (void)module;
     const int status = read_and_infer(arguments, "OO!|O:infer", &r);
     gop_request_end(&r);
     if (status < 0) return NULL;
@@ -120,7 +115,6 @@ static PyObject *core_check(PyObject *module, PyObject *arguments)
     gop_request r;
     gop_status status = GOP_OK;
     int64_t longest = 0;
-    (void)module;
     const int read = read_and_infer(arguments, "OO!|O:check", &r);
     if (read == 0) {
         Py_BEGIN_ALLOW_THREADS;
@@ -136,7 +130,6 @@ static PyObject *core_check(PyObject *module, PyObject *arguments)
 static PyObject *norms(PyObject *module, PyObject *object)
 {
     gop_array v, out = {.dtype = GOP_FLOAT64, .ndim = 1};
-    (void)module;
     if (gop_read_array(object, &v, 0) < 0) return NULL;
     const int64_t size = gop_dtype_size(v.dtype), k = v.ndim == 2 ? v.shape[1] : 1;
     const gop_columns columns = {v.data,

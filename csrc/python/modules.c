@@ -27,7 +27,6 @@ static PyObject *load_module(PyObject *self, PyObject *arguments)
     const char *image;
     Py_ssize_t bytes;
     gop_ctx *ctx;
-    (void)self;
     module *m = malloc(sizeof *m);
     if (!m) return PyErr_NoMemory();
     if (!PyArg_ParseTuple(arguments, "Oy#:load_module", &pair, &image, &bytes) ||
@@ -56,7 +55,6 @@ static PyObject *load_module(PyObject *self, PyObject *arguments)
 static PyObject *describe_module(PyObject *self, PyObject *capsule)
 {
     const module *m = PyCapsule_GetPointer(capsule, CAPSULE);
-    (void)self;
     return m ? PyUnicode_FromString(m->backend->describe(m->loaded)) : NULL;
 }
 
@@ -110,7 +108,6 @@ static PyObject *launch_module(PyObject *self, PyObject *arguments)
     size_t bytes[MAX_ARGUMENTS];
     gop_kernel_launch l;
     gop_ctx *ctx;
-    (void)self;
     if (!PyArg_ParseTuple(arguments, "OssO!O!nO!:launch", &capsule, &l.name, &l.symbol,
                           &PyTuple_Type, &grid, &PyTuple_Type, &block, &shared, &PyTuple_Type,
                           &values))

@@ -187,7 +187,6 @@ static int take_member(PyObject *module, const char *name, PyObject **kept)
 static PyObject *setup(PyObject *module, PyObject *arguments)
 {
     PyObject *devices, *arrays;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "OO:setup", &devices, &arrays) ||
         take_member(devices, "defaults", &defaults) < 0 ||
         take_member(devices, "get_default_device", &get_default_device) < 0 ||

@@ -13,7 +13,6 @@ static PyObject *promote(PyObject *module, PyObject *arguments)
 {
     PyObject *given;
     const char *weak;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "O!s:promote", &PyTuple_Type, &given, &weak)) return NULL;
     const Py_ssize_t count = PyTuple_Size(given);
     gop_dtype dtypes[GOP_MAX_INPUTS];
@@ -33,7 +32,6 @@ static PyObject *casts(PyObject *module, PyObject *arguments)
 {
     PyObject *given, *wanted;
     gop_dtype from, to;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "OO:casts", &given, &wanted)) return NULL;
     const int known = gop_read_dtype(given, &from) == 0 && gop_read_dtype(wanted, &to) == 0;
     PyErr_Clear();
@@ -48,7 +46,6 @@ static PyObject *copy(PyObject *module, PyObject *arguments)
     gop_call call;
     gop_status status;
     const gop_run_options options = {.device = {GOP_CPU, 0}};
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "OO:copy", &into, &of)) return NULL;
     if (gop_read_array(into, &to, 1) < 0 || gop_read_array(of, &from, 0) < 0) return NULL;
     if (!gop_can_cast(from.dtype, to.dtype)) {
@@ -69,7 +66,6 @@ static PyObject *copy(PyObject *module, PyObject *arguments)
 /* float_environment(None or what an earlier call gave) -> what was in force */
 static PyObject *float_environment(PyObject *module, PyObject *restore)
 {
-    (void)module;
     const unsigned word = restore == Py_None ? 0 : (unsigned)PyLong_AsUnsignedLong(restore);
     if (PyErr_Occurred()) return NULL;
     return PyLong_FromUnsignedLong(gop_float_environment(restore == Py_None ? NULL : &word));

@@ -232,6 +232,7 @@ enum { GOP_QUESTIONS(X) GOP_NQUESTIONS };
 #undef X
 extern PyObject *gop_words[GOP_NWORDS]; /* interned */
 int gop_words_ready(void);
+PyObject *gop_pack_tuple(PyObject *const *items, Py_ssize_t count); /* a new tuple */
 /* Takes the reference to an object, which lives as long as the request; borrowed, or NULL. */
 PyObject *gop_keep(gop_request *r, PyObject *owned);
 /* The answer, borrowed: the request keeps it, and its arrays are to be read anew. Without a

@@ -91,7 +91,6 @@ static PyObject *ladder(PyObject *module, PyObject *arguments)
     gop_op op;
     gop_backend_id id;
     const gop_backend *backend;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "ss:ladder", &op_name, &backend_name) ||
         gop_read_op(op_name, &op) < 0 || read_backend(backend_name, &id) < 0)
         return NULL;
@@ -114,7 +113,6 @@ static PyObject *set_tuned(PyObject *module, PyObject *arguments)
     gop_backend_id id;
     const gop_backend *backend;
     gop_call call = {.ntunables = 0};
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "ssssO!:set_tuned", &op, &name, &device, &kernel,
                           &PyDict_Type, &tunables) ||
         gop_read_op(op, &call.op) < 0 || read_backend(name, &id) < 0 ||
@@ -130,7 +128,6 @@ static PyObject *devices(PyObject *module, PyObject *argument)
     gop_backend_id id;
     const gop_backend *backend;
     int count = 0;
-    (void)module;
     if (!name || read_backend(name, &id) < 0) return NULL;
     if (gop_backend_get(id, &backend) != GOP_OK || backend->count(&count) != GOP_OK)
         return gop_raise();
@@ -156,8 +153,6 @@ static PyObject *devices(PyObject *module, PyObject *argument)
 static PyObject *ops(PyObject *module, PyObject *unused)
 {
     PyObject *dict = PyDict_New();
-    (void)module;
-    (void)unused;
     for (int i = 0; dict && i < GOP_NOPS; i++) {
         const gop_descriptor *op = gop_descriptor_of((gop_op)i);
         PyObject *stem = PyUnicode_FromString(op->stem);
@@ -170,8 +165,6 @@ static PyObject *ops(PyObject *module, PyObject *unused)
 static PyObject *reductions(PyObject *module, PyObject *unused)
 {
     PyObject *list = PyList_New(0);
-    (void)module;
-    (void)unused;
     for (int op = 0; list && op < GOP_SUMSQ; op++)
         if (append(list, PyUnicode_FromString(gop_reduction_name((gop_reduce_op)op))) < 0)
             Py_CLEAR(list);
@@ -181,7 +174,6 @@ static PyObject *reductions(PyObject *module, PyObject *unused)
 static PyObject *load_backend(PyObject *module, PyObject *arguments)
 {
     const char *name, *path;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "ss:load_backend", &name, &path)) return NULL;
     if (gop_backend_load(name, path) != GOP_OK) return gop_raise();
     Py_RETURN_NONE;
@@ -194,7 +186,6 @@ static PyObject *profile(PyObject *module, PyObject *arguments)
     int start;
     gop_backend_id id;
     const gop_backend *backend;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "sp:profile", &name, &start) ||
         read_backend(name, &id) < 0)
         return NULL;
@@ -211,15 +202,12 @@ static PyObject *profile(PyObject *module, PyObject *arguments)
 
 static PyObject *threads(PyObject *module, PyObject *unused)
 {
-    (void)module;
-    (void)unused;
     return PyLong_FromLong(gop_threads());
 }
 
 static PyObject *set_threads(PyObject *module, PyObject *argument)
 {
     const long count = argument == Py_None ? 0 : PyLong_AsLong(argument);
-    (void)module;
     if (PyErr_Occurred()) return NULL;
     if (count < 0 || count > 256 || (argument != Py_None && count == 0)) {
         PyErr_Format(PyExc_ValueError, "set_threads: %ld threads, expected 1 to 256 or None",
@@ -233,8 +221,6 @@ static PyObject *set_threads(PyObject *module, PyObject *argument)
 static PyObject *cpu_level(PyObject *module, PyObject *unused)
 {
     gop_level level = GOP_BASELINE;
-    (void)module;
-    (void)unused;
     if (gop_level_get(&level) != GOP_OK) return gop_raise();
     return PyUnicode_FromString(gop_level_names[level]);
 }
@@ -242,7 +228,6 @@ static PyObject *cpu_level(PyObject *module, PyObject *unused)
 static PyObject *set_cpu_level(PyObject *module, PyObject *argument)
 {
     const char *name = argument == Py_None ? NULL : PyUnicode_AsUTF8AndSize(argument, NULL);
-    (void)module;
     if (PyErr_Occurred()) return NULL;
     if (gop_level_set(name) != GOP_OK) return gop_raise();
     Py_RETURN_NONE;
@@ -251,8 +236,6 @@ static PyObject *set_cpu_level(PyObject *module, PyObject *argument)
 static PyObject *cpu_levels(PyObject *module, PyObject *unused)
 {
     PyObject *list = PyList_New(0);
-    (void)module;
-    (void)unused;
     for (int l = 0; list && l < GOP_NLEVELS; l++) {
         if (!gop_level_supported((gop_level)l)) continue;
         if (append(list, PyUnicode_FromString(gop_level_names[l])) < 0) Py_CLEAR(list);
@@ -262,7 +245,6 @@ static PyObject *cpu_levels(PyObject *module, PyObject *unused)
 
 static PyObject *register_bfloat16(PyObject *module, PyObject *dtype)
 {
-    (void)module;
     if (gop_set_bfloat16(dtype) < 0) return NULL;
     Py_RETURN_NONE;
 }
@@ -270,7 +252,6 @@ static PyObject *register_bfloat16(PyObject *module, PyObject *dtype)
 static PyObject *set_fault(PyObject *module, PyObject *argument)
 {
     const char *spec = argument == Py_None ? NULL : PyUnicode_AsUTF8AndSize(argument, NULL);
-    (void)module;
     if (PyErr_Occurred()) return NULL;
     gop_fault_set(spec);
     Py_RETURN_NONE;

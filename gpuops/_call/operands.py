@@ -49,7 +49,8 @@ def operand(op: str, name: str, x, kinds: str = "biufc", native: bool = True):
     """`x` as a base-class np.ndarray or a DeviceArray whose dtype `op` takes.
 
     `kinds` are NumPy's kind letters, or "any" for plain bytes. Without `native` its bytes may
-    be swapped. TypeError and ValueError name the op and the operand.
+    be swapped, an integer may be a long long, and no view is made: whoever resizes the array
+    meanwhile finds it read anew. TypeError and ValueError name the op and the operand.
     """
     if type(x) is not np.ndarray and type(x) is not DeviceArray:
         x = _convert(op, name, x)
@@ -61,8 +62,10 @@ def operand(op: str, name: str, x, kinds: str = "biufc", native: bool = True):
             raise TypeError(f"{op}: {name} has dtype {dtype}; accepted is {ACCEPTED['any']}")
         return x
     wanted = known(op, name, dtype, kinds)
+    if not native:
+        return x
     if not dtype.isnative:
-        return cast(op, name, x, wanted) if native else x
+        return cast(op, name, x, wanted)
     return x.view(wanted) if dtype.char in "qQ" else x
 
 

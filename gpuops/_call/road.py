@@ -133,7 +133,7 @@ def front(function):
     ]
     words = str(signature.replace(parameters=shown)).replace("=Ellipsis", "=...")
     name = function.__name__
-    calls[name] = lambda *args, **words: _core.call_of(name, args, words)
+    calls[name] = functools.partial(_core.call_of, name)
     text = f"{name}{words}\n--\n\n{function.__doc__}"
     return _core.front(sys.modules[function.__module__], function, text)
 
