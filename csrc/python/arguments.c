@@ -62,7 +62,8 @@ static int ask_libraries(gop_request *r, PyObject *const *operands, int count, P
 static int read_on_device(gop_request *r, PyObject *object, int i)
 {
     gop_array *const array = &r->call.in[i];
-    if (gop_is_device_array(object)) return gop_array_assign(array, gop_buffer_array(object)), 1;
+    if (gop_is_device_array(object))
+        return gop_array_assign(array, gop_buffer_array(object)), 1;
     if (!gop_is_lent(r, i)) return 0;
     if (gop_read_foreign(object, &r->foreign[i], array)) return 1;
     if (!gop_is_critical()) PyErr_Clear();
@@ -97,7 +98,7 @@ static int read_operand(gop_request *r, const gop_signature *s, PyObject *object
 int gop_read_first(gop_request *r, const gop_signature *s, PyObject *a, PyObject *out)
 {
     if (ask_libraries(r, &a, 1, out) < 0) return -1;
-    return read_operand(r, s, a, GOP_WORD_A);
+    return read_operand(r, s, a, GOP_WORD_a);
 }
 
 /* Reads input i as another dtype: kernels or transfers cast arrays of the host. */
@@ -135,7 +136,7 @@ static int read_number(gop_request *r, int i, PyObject *number, gop_dtype dtype)
     if (made) return (r->inputs[i] = gop_keep(r, made)) ? 0 : -1;
     if (gop_is_critical()) return -1;
     PyErr_Clear();
-    r->inputs[i] = gop_ask(r, GOP_ASK_NUMBER, "(sOON)", r->name, gop_words[GOP_WORD_A + i],
+    r->inputs[i] = gop_ask(r, GOP_ASK_NUMBER, "(sOON)", r->name, gop_words[GOP_WORD_a + i],
                            number, gop_descr(dtype));
     return r->inputs[i] ? 0 : -1;
 }
@@ -146,7 +147,7 @@ static int dtype_of_numbers(gop_request *r, const gop_signature *s, PyObject *co
 {
     PyObject *numbers = gop_pack_tuple(values, s->operands);
     PyObject *found = gop_ask(r, GOP_ASK_NUMBERS, "(sOsN)", r->name,
-                              gop_words[GOP_WORD_A + s->operands - 1], s->kinds, numbers);
+                              gop_words[GOP_WORD_a + s->operands - 1], s->kinds, numbers);
     return found ? gop_read_dtype(found, dtype) : -1;
 }
 
@@ -163,7 +164,7 @@ static int promote(gop_request *r, const gop_signature *s, PyObject *const *valu
     for (int i = 0; i < s->operands; i++) {
         weak = stronger(weak, kinds[i] = kind_of_number(values[i]));
         if (kinds[i]) gop_add_input(r, values[i]);
-        else if (read_operand(r, s, values[i], GOP_WORD_A + i) < 0) return -1;
+        else if (read_operand(r, s, values[i], GOP_WORD_a + i) < 0) return -1;
         else {
             dtypes[arrays++] = r->call.in[i].dtype;
             mixed |= dtypes[arrays - 1] != dtypes[0];
@@ -177,12 +178,12 @@ static int promote(gop_request *r, const gop_signature *s, PyObject *const *valu
     if (!mixed && !weak && common == dtypes[0]) return 0;
     if (!takes(s, common))
         return gop_ask(r, GOP_ASK_BAD_DTYPE, "(sONs)", r->name,
-                       gop_words[GOP_WORD_A + s->operands - 1], gop_descr(common), s->kinds)
+                       gop_words[GOP_WORD_a + s->operands - 1], gop_descr(common), s->kinds)
                    ? 0
                    : -1;
     for (int i = 0; i < s->operands; i++) {
         const int status = kinds[i] ? read_number(r, i, values[i], common)
-                                    : gop_read_input_as(r, i, GOP_WORD_A + i, common);
+                                    : gop_read_input_as(r, i, GOP_WORD_a + i, common);
         if (status < 0) return -1;
     }
     return 0;
@@ -214,8 +215,8 @@ int gop_read_how(gop_request *r, PyObject *kernel, PyObject *tunables, PyObject 
 
 static int read_how(gop_request *r, PyObject *const *values)
 {
-    return gop_read_how(r, values[GOP_WORD_KERNEL], values[GOP_WORD_PARAMS],
-                        values[GOP_WORD_DEVICE]);
+    return gop_read_how(r, values[GOP_WORD_kernel], values[GOP_WORD_params],
+                        values[GOP_WORD_device]);
 }
 
 /* ---- out ---- */
@@ -234,7 +235,7 @@ int gop_ask_out(gop_request *r)
 
 static int read_out_and_how(gop_request *r, PyObject *const *values)
 {
-    PyObject *const out = values[GOP_WORD_OUT];
+    PyObject *const out = values[GOP_WORD_out];
     r->out = gop_out_of(out);
     r->is_scalar = !given(out); /* a result of no axes, but not for out=... */
     return read_how(r, values);
@@ -244,11 +245,11 @@ static int read_out_and_how(gop_request *r, PyObject *const *values)
 int gop_read_elementwise(gop_request *r, const gop_signature *s, PyObject *const *values)
 {
     r->is_elementwise = r->spreads = 1;
-    r->out = gop_out_of(values[GOP_WORD_OUT]);
-    for (int i = 0; i < s->operands; i++) gop_add_input(r, values[GOP_WORD_A + i]);
+    r->out = gop_out_of(values[GOP_WORD_out]);
+    for (int i = 0; i < s->operands; i++) gop_add_input(r, values[GOP_WORD_a + i]);
     if (!gop_read_lines(r) || !takes(s, r->call.in[0].dtype) ||
         (s->least && is_whole(r->call.in[0].dtype))) {
-        if (promote(r, s, values + GOP_WORD_A) < 0) return -1;
+        if (promote(r, s, values + GOP_WORD_a) < 0) return -1;
     }
     return read_out_and_how(r, values);
 }
@@ -256,10 +257,10 @@ int gop_read_elementwise(gop_request *r, const gop_signature *s, PyObject *const
 int gop_read_matmul(gop_request *r, const gop_signature *s, PyObject *const *values)
 {
     r->spreads = 2;
-    r->out = gop_out_of(values[GOP_WORD_OUT]);
+    r->out = gop_out_of(values[GOP_WORD_out]);
     r->call.params.matmul.precision = GOP_HIGHEST;
-    r->precision = given(values[GOP_WORD_PRECISION]);
-    if (promote(r, s, values + GOP_WORD_A) < 0) return -1;
+    r->precision = given(values[GOP_WORD_precision]);
+    if (promote(r, s, values + GOP_WORD_a) < 0) return -1;
     return read_out_and_how(r, values);
 }
 
@@ -346,14 +347,14 @@ static int read_words_out(gop_request *r)
 
 int gop_read_transpose(gop_request *r, const gop_signature *s, PyObject *const *values)
 {
-    PyObject *const out = gop_out_of(values[GOP_WORD_OUT]);
+    PyObject *const out = gop_out_of(values[GOP_WORD_out]);
     gop_axes *const axes = &r->call.params.transpose.axes;
-    if (gop_read_first(r, s, values[GOP_WORD_A], out) < 0) return -1;
+    if (gop_read_first(r, s, values[GOP_WORD_a], out) < 0) return -1;
     PyObject *const array = r->inputs[0];
     if (Py_TYPE(array) == &PyArray_Type)
         r->call.in[0].ndim = PyArray_NDIM((PyArrayObject *)array);
     else if (gop_buffer_array(array)) gop_array_assign(&r->call.in[0], gop_buffer_array(array));
-    if (gop_read_axes_of(r, values[GOP_WORD_AXES], 1, axes) < 0) return -1;
+    if (gop_read_axes_of(r, values[GOP_WORD_axes], 1, axes) < 0) return -1;
     if (read_items(r, axes) < 0 || read_how(r, values) < 0) return -1;
     r->out = out;
     return r->finish ? read_words_out(r) : 0;

@@ -11,8 +11,8 @@ PyObject *gop_words[GOP_NWORDS];
 int gop_words_ready(void)
 {
     static const char *const words[] = {
-#define X(enumerator, word) #word,
-        GOP_WORDS(X)
+#define X(word) #word,
+        GOP_ARGUMENTS(X) GOP_OTHER_WORDS(X)
 #undef X
     };
     for (int word = 0; word < GOP_NWORDS; word++)

@@ -16,9 +16,6 @@ typedef struct known {
 
 static known types[TYPES]; /* by the GIL, as next_type and cupy */
 static int next_type;
-static PyObject *gradient_word, *conjugate_word, *negative_word; /* PyTorch's attributes */
-static PyObject *data_word, *memory_word, *pointer_word, *ordinal_word, *dtype_word,
-    *shape_word, *strides_word, *dense_word; /* CuPy's */
 static struct {
     PyObject *ndarray;            /* the class */
     PyObject *current_stream;     /* get_current_stream() */
@@ -27,11 +24,15 @@ static struct {
     PyObject *allocate, *prepare; /* methods by which `empty` makes one, or NULL */
     PyObject *empty;
 } cupy;
-static PyObject *library_words[] = {[GOP_CUPY] = NULL, [GOP_TORCH] = NULL};
 
 PyObject *gop_library_word(gop_library library)
 {
-    return library_words[library];
+    return gop_words[library == GOP_TORCH ? GOP_WORD_torch : GOP_WORD_cupy];
+}
+
+static PyObject *attribute(PyObject *object, int word)
+{
+    return PyObject_GetAttr(object, gop_words[word]);
 }
 
 /* Whether the type is itself the class that a module is known for. */
@@ -124,7 +125,7 @@ static const known *look_up_kind(PyTypeObject *type)
 /* A tensor that takes part in automatic differentiation is not for us. */
 static int is_constant(PyObject *tensor)
 {
-    PyObject *gradient = PyObject_GetAttr(tensor, gradient_word);
+    PyObject *gradient = attribute(tensor, GOP_WORD_requires_grad);
     const int constant = gradient == Py_False;
     Py_XDECREF(gradient);
     return constant;
@@ -132,9 +133,9 @@ static int is_constant(PyObject *tensor)
 
 /* Its memory has the values: they are not to be negated first, or their imaginary parts. The
  * class is PyTorch's own, so no code of the caller's runs. */
-static int is_resolved(PyObject *tensor, PyObject *word)
+static int is_resolved(PyObject *tensor, int word)
 {
-    PyObject *pending = PyObject_CallMethodObjArgs(tensor, word, NULL);
+    PyObject *pending = PyObject_CallMethodObjArgs(tensor, gop_words[word], NULL);
     const int resolved = pending == Py_False;
     Py_XDECREF(pending);
     return resolved;
@@ -146,7 +147,7 @@ static int cupy_follows(int ordinal)
     if (cupy.stream_of)
         return (size_t)cupy.stream_of(ordinal) <= (size_t)GOP_DEFAULT_STREAM; /* -1: failed */
     PyObject *stream = PyObject_CallFunction(cupy.current_stream, "i", ordinal);
-    PyObject *pointer = stream ? PyObject_GetAttr(stream, pointer_word) : NULL;
+    PyObject *pointer = stream ? attribute(stream, GOP_WORD_ptr) : NULL;
     const size_t handle = pointer ? PyLong_AsSize_t(pointer) : 2;
     Py_XDECREF(stream);
     Py_XDECREF(pointer);
@@ -161,11 +162,11 @@ static int torch_follows(const dl_exchange_api *api, int ordinal)
 }
 
 /* The attribute of an attribute, as an integer. */
-static size_t number_of(PyObject *object, PyObject *name)
+static size_t number_of(PyObject *object, int word)
 {
-    PyObject *attribute = object ? PyObject_GetAttr(object, name) : NULL;
-    const size_t number = attribute ? PyLong_AsSize_t(attribute) : 0;
-    Py_XDECREF(attribute);
+    PyObject *value = object ? attribute(object, word) : NULL;
+    const size_t number = value ? PyLong_AsSize_t(value) : 0;
+    Py_XDECREF(value);
     return number;
 }
 
@@ -173,7 +174,7 @@ static size_t number_of(PyObject *object, PyObject *name)
  * anything, and memory from elsewhere be anywhere. */
 static int is_unknown(PyObject *data)
 {
-    PyObject *memory = PyObject_GetAttr(data, memory_word);
+    PyObject *memory = attribute(data, GOP_WORD_mem);
     PyObject *class = memory ? (PyObject *)Py_TYPE(memory) : NULL;
     const int unknown = !class || (class != cupy.pooled && class != cupy.lent);
     if (!memory) PyErr_Clear();
@@ -185,11 +186,11 @@ static int is_unknown(PyObject *data)
  * long as for the flag. */
 static PyObject *strides_of(PyObject *object)
 {
-    PyObject *dense = PyObject_GetAttr(object, dense_word);
+    PyObject *dense = attribute(object, GOP_WORD__c_contiguous);
     const int is_dense = dense == Py_True;
     if (!dense) PyErr_Clear();
     Py_XDECREF(dense);
-    if (!is_dense) return PyObject_GetAttr(object, strides_word);
+    if (!is_dense) return attribute(object, GOP_WORD_strides);
     Py_RETURN_NONE;
 }
 
@@ -197,15 +198,16 @@ static PyObject *strides_of(PyObject *object)
 static int read_cupy(PyObject *object, gop_foreign *foreign)
 {
     gop_array *array = &foreign->array;
-    PyObject *dtype = PyObject_GetAttr(object, dtype_word);
-    PyObject *shape = dtype ? PyObject_GetAttr(object, shape_word) : NULL;
+    PyObject *dtype = attribute(object, GOP_WORD_dtype);
+    PyObject *shape = dtype ? attribute(object, GOP_WORD_shape) : NULL;
     PyObject *strides = shape ? strides_of(object) : NULL;
-    foreign->owner = strides ? PyObject_GetAttr(object, data_word) : NULL;
+    foreign->owner = strides ? attribute(object, GOP_WORD_data) : NULL;
     int read = foreign->owner && PyArray_DescrCheck(dtype) &&
                gop_plain_dtype((PyArray_Descr *)dtype, &array->dtype);
     if (read) {
-        array->data = (void *)number_of(foreign->owner, pointer_word);
-        array->where = (gop_device){GOP_CUDA, (int)number_of(foreign->owner, ordinal_word)};
+        array->data = (void *)number_of(foreign->owner, GOP_WORD_ptr);
+        array->where =
+            (gop_device){GOP_CUDA, (int)number_of(foreign->owner, GOP_WORD_device_id)};
         read = !PyErr_Occurred() && gop_read_layout("quick", shape, strides, array) == 0;
         if (read && is_unknown(foreign->owner)) read = gop_check_whose(array) == 0;
     }
@@ -232,7 +234,7 @@ int gop_ask_foreign(PyObject *object, gop_foreign *foreign, int i)
     asked->library = k->library;
     asked->api = k->api;
     if (k->library == GOP_TORCH)
-        return is_constant(object) && is_resolved(object, negative_word);
+        return is_constant(object) && is_resolved(object, GOP_WORD_is_neg);
     return k->library == GOP_CUPY && read_cupy(object, asked) &&
            (was_asked(foreign, i) || cupy_follows(asked->array.where.ordinal));
 }
@@ -242,7 +244,7 @@ static int read_torch(const dl_exchange_api *api, PyObject *object, gop_array *a
     dl_tensor tensor;
     if (api->read(object, &tensor) != 0) return 0;
     if (tensor.device.type != DL_CUDA || gop_dlpack_read(&tensor, array) < 0) return 0;
-    if (gop_dtype_kind(array->dtype) == 'c' && !is_resolved(object, conjugate_word)) return 0;
+    if (gop_dtype_kind(array->dtype) == 'c' && !is_resolved(object, GOP_WORD_is_conj)) return 0;
     return torch_follows(api, tensor.device.id);
 }
 
@@ -255,9 +257,7 @@ int gop_read_foreign(PyObject *object, const gop_foreign *foreign, gop_array *ar
 
 /* ---- results ---- */
 
-static void ignore(void *context, const char *kind, const char *message)
-{
-}
+static void ignore(void *context, const char *kind, const char *message) {}
 
 /* An allocator makes C order, so it is asked for the axes as they are to lie in memory. */
 static PyObject *make_torch(const dl_exchange_api *api, gop_array *array)
@@ -297,9 +297,9 @@ static PyObject *make_cupy(gop_array *array)
     PyObject *shape = gop_shape_tuple(array->ndim, array->shape);
     PyObject *dtype = (PyObject *)gop_descr(array->dtype), *made = NULL, *data = NULL;
     if (shape && dtype) made = empty_cupy(shape, dtype);
-    if (made) data = PyObject_GetAttr(made, data_word);
-    if (number_of(data, ordinal_word) == (size_t)array->where.ordinal)
-        array->data = (void *)number_of(data, pointer_word);
+    if (made) data = attribute(made, GOP_WORD_data);
+    if (number_of(data, GOP_WORD_device_id) == (size_t)array->where.ordinal)
+        array->data = (void *)number_of(data, GOP_WORD_ptr);
     if (array->data && !gop_is_c_order(array)) {
         PyObject *steps = gop_shape_tuple(array->ndim, array->strides);
         Py_CLEAR(made);
@@ -329,7 +329,7 @@ static int named(PyObject *kind, gop_foreign *foreign)
 {
     for (int i = 0; i < TYPES; i++) {
         const gop_library library = types[i].library;
-        if (library == GOP_NO_LIBRARY || library_words[library] != kind) continue;
+        if (library == GOP_NO_LIBRARY || gop_library_word(library) != kind) continue;
         *foreign = (gop_foreign){.library = library, .api = types[i].api};
         return 1;
     }
@@ -364,7 +364,7 @@ static PyObject *foreign(PyObject *module, PyObject *object)
     if (gop_ask_foreign(object, &f, 0) && gop_backend_get(GOP_CUDA, &cuda) == GOP_OK &&
         gop_read_foreign(object, &f, &array)) {
         PyObject *buffer = gop_buffer_borrow(&array, object, 0);
-        if (buffer) taken = gop_device_array(buffer, library_words[f.library]);
+        if (buffer) taken = gop_device_array(buffer, gop_library_word(f.library));
         Py_XDECREF(buffer);
     }
     Py_XDECREF(f.owner);
@@ -378,21 +378,3 @@ PyMethodDef gop_foreign_functions[] = {
      "foreign(array) -> DeviceArray of a plain array of CuPy or PyTorch that works on the "
      "default stream, or None"},
     {NULL, NULL, 0, NULL}};
-
-int gop_foreign_ready(void)
-{
-    gradient_word = PyUnicode_InternFromString("requires_grad");
-    pointer_word = PyUnicode_InternFromString("ptr");
-    conjugate_word = PyUnicode_InternFromString("is_conj");
-    negative_word = PyUnicode_InternFromString("is_neg");
-    data_word = PyUnicode_InternFromString("data");
-    memory_word = PyUnicode_InternFromString("mem");
-    dense_word = PyUnicode_InternFromString("_c_contiguous");
-    ordinal_word = PyUnicode_InternFromString("device_id");
-    dtype_word = PyUnicode_InternFromString("dtype");
-    shape_word = PyUnicode_InternFromString("shape");
-    strides_word = PyUnicode_InternFromString("strides");
-    library_words[GOP_CUPY] = PyUnicode_InternFromString("cupy");
-    library_words[GOP_TORCH] = PyUnicode_InternFromString("torch");
-    return PyErr_Occurred() ? -1 : 0;
-}

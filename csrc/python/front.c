@@ -43,11 +43,11 @@ static int find_word(const gop_signature *s, PyObject *said)
 
 /* The value of each word, or NULL; 0 where the call is not one of the function's. */
 static int bind(const gop_signature *s, PyObject *const *arguments, Py_ssize_t count,
-                PyObject *said, PyObject *values[GOP_NWORDS])
+                PyObject *said, PyObject *values[GOP_NARGUMENTS])
 {
     const Py_ssize_t nsaid = said ? PyTuple_Size(said) : 0;
     if (count > s->positional) return 0;
-    memset(values, 0, GOP_NWORDS * sizeof *values);
+    memset(values, 0, GOP_NARGUMENTS * sizeof *values);
     for (Py_ssize_t i = 0; i < count; i++) {
         if (arguments[i] == Py_Ellipsis) return 0; /* as in NumPy, out=... is a keyword only */
         values[s->words[i]] = arguments[i];
@@ -78,7 +78,7 @@ static void refuse(const gop_signature *s, PyObject *const *arguments, Py_ssize_
 static int read_call(gop_request *r, const gop_signature *s, PyObject *const *arguments,
                      Py_ssize_t count, PyObject *said)
 {
-    PyObject *values[GOP_NWORDS];
+    PyObject *values[GOP_NARGUMENTS];
     if (bind(s, arguments, count, said, values)) {
         r->name = s->name;
         r->call.op = s->op;
@@ -234,7 +234,7 @@ static long number_of(PyObject *code, const char *attribute)
 
 static int word_of(PyObject *name)
 {
-    for (int word = 0; word < GOP_NWORDS; word++)
+    for (int word = 0; word < GOP_NARGUMENTS; word++)
         if (PyUnicode_Compare(name, gop_words[word]) == 0) return word;
     PyErr_Format(PyExc_ValueError, "there is no word %R", name);
     return -1;
@@ -307,8 +307,8 @@ static PyObject *call_of(PyObject *self, PyObject *const *arguments, Py_ssize_t 
     PyObject *given = gop_pack_tuple(arguments, count + (said ? PyTuple_Size(said) : 0));
     PyObject *made = given ? gop_call_new(given) : NULL;
     const unsigned environment = gop_float_environment(NULL);
-    if (made && read_call(gop_call_request(made), &signatures[f], arguments + 1, count - 1,
-                          said) < 0)
+    if (made &&
+        read_call(gop_call_request(made), &signatures[f], arguments + 1, count - 1, said) < 0)
         Py_CLEAR(made);
     gop_float_environment(&environment);
     Py_XDECREF(given);

@@ -218,10 +218,8 @@ static int module_exec(PyObject *module)
         return -1;
     }
     if (PyArray_ImportNumPyAPI() < 0) return -1;
-    if (gop_params_ready() < 0 || gop_buffer_ready(module) < 0 || find_main_thread() < 0)
-        return -1;
-    if (gop_place_ready() < 0 || gop_foreign_ready() < 0 || gop_words_ready() < 0 ||
-        gop_call_ready(module) < 0)
+    if (gop_words_ready() < 0 || gop_buffer_ready(module) < 0 || find_main_thread() < 0 ||
+        gop_place_ready() < 0 || gop_call_ready(module) < 0)
         return -1;
     PyMethodDef *const functions[] = {
         gop_buffer_functions,  gop_table_functions,   gop_module_functions,

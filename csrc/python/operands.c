@@ -173,7 +173,7 @@ int gop_wrap_input(gop_request *r, int i)
 {
     if (!gop_is_lent(r, i)) return 0;
     PyObject *wrapped =
-        gop_ask(r, GOP_ASK_CONVERT, "(sOO)", r->name, gop_words[GOP_WORD_A + i], r->inputs[i]);
+        gop_ask(r, GOP_ASK_CONVERT, "(sOO)", r->name, gop_words[GOP_WORD_a + i], r->inputs[i]);
     if (!wrapped) return -1;
     r->lent &= ~(1u << i);
     r->inputs[i] = wrapped;

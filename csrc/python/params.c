@@ -15,35 +15,11 @@ int gop_read_op(const char *name, gop_op *op)
     return -1;
 }
 
-/* The keys, made once: a string made for each question would cost more than its answer. */
-/* clang-format off */
-#define KEYS(X)                                                                                \
-    X(op) X(axes) X(keepdims) X(where) X(initial) X(exact) X(csr) X(n) X(columns) X(checked) X(longest)      \
-    X(alpha) X(omega) X(residual) X(diagonal) X(grid) X(bc) X(points2) X(ntypes) X(box) X(boxes)    \
-    X(precision) X(rtol) X(atol) X(dtol) X(steps) X(check_every) X(first) X(residuals)
-/* clang-format on */
-#define X(name) KEY_##name,
-enum { KEYS(X) NKEYS };
-#undef X
-static PyObject *keys[NKEYS];
-
-int gop_params_ready(void)
-{
-    static const char *const words[] = {
-#define X(name) #name,
-        KEYS(X)
-#undef X
-    };
-    for (int k = 0; k < NKEYS; k++)
-        if (!(keys[k] = PyUnicode_InternFromString(words[k]))) return -1;
-    return 0;
-}
-
 /* A new reference, as reading one value may run code that changes the dict; NULL when the key
  * is missing or None. */
 static PyObject *item(PyObject *params, int key)
 {
-    PyObject *value = params ? PyDict_GetItem(params, keys[key]) : NULL;
+    PyObject *value = params ? PyDict_GetItem(params, gop_words[key]) : NULL;
     if (value == Py_None) value = NULL;
     Py_XINCREF(value);
     return value;
@@ -93,7 +69,7 @@ int gop_read_axes(PyObject *value, const char *op, gop_axes *axes)
 
 static int read_axes(PyObject *params, const char *op, gop_axes *axes)
 {
-    PyObject *value = item(params, KEY_axes);
+    PyObject *value = item(params, GOP_WORD_axes);
     axes->given = value != NULL;
     axes->count = 0;
     const int status = value ? gop_read_axes(value, op, axes) : 0;
@@ -165,17 +141,17 @@ static int read_transpose(PyObject *params, gop_call *call)
 static int read_reduce(PyObject *params, gop_call *call)
 {
     gop_reduce_params *p = &call->params.reduce;
-    PyObject *word = item(params, KEY_op);
+    PyObject *word = item(params, GOP_WORD_op);
     const int found = find_reduction(word, &p->op);
     Py_XDECREF(word);
     if (found < 0 || read_axes(params, "reduce", &p->axes) < 0 ||
-        read_flag(params, KEY_keepdims, &p->keepdims) < 0 ||
-        read_flag(params, KEY_where, &p->has_where) < 0)
+        read_flag(params, GOP_WORD_keepdims, &p->keepdims) < 0 ||
+        read_flag(params, GOP_WORD_where, &p->has_where) < 0)
         return -1;
     int64_t exact;
-    if (read_int(params, KEY_exact, &exact) < 0) return -1;
+    if (read_int(params, GOP_WORD_exact, &exact) < 0) return -1;
     p->exact = exact < 0 || exact > GOP_EXACT_SUMS ? GOP_EXACT_NOT : (gop_exactness)exact;
-    PyObject *initial = item(params, KEY_initial);
+    PyObject *initial = item(params, GOP_WORD_initial);
     p->has_initial = 0;
     const int status = initial ? gop_read_initial(initial, call) : 0;
     Py_XDECREF(initial);
@@ -207,10 +183,10 @@ static int read_grid(PyObject *params, gop_lattice *grid)
 {
     int64_t bc;
     gop_axes extents = {.count = 0};
-    PyObject *value = item(params, KEY_grid);
+    PyObject *value = item(params, GOP_WORD_grid);
     int status = value ? gop_read_axes(value, "jacobi_step", &extents) : 0;
     Py_XDECREF(value);
-    if (status == 0) status = read_int(params, KEY_bc, &bc);
+    if (status == 0) status = read_int(params, GOP_WORD_bc, &bc);
     if (status < 0) return -1;
     grid->axes = extents.count; /* infer refuses more than there is room for */
     grid->bc = bc < 0 || bc > GOP_NEUMANN ? -1 : (int)bc;
@@ -223,36 +199,37 @@ static int read_jacobi_step(PyObject *params, gop_call *call)
 {
     gop_jacobi_step_params *p = &call->params.jacobi_step;
     if (read_grid(params, &p->grid) < 0) return -1;
-    if (read_flag(params, KEY_csr, &p->csr) < 0 || read_int(params, KEY_n, &p->n) < 0 ||
-        read_int(params, KEY_columns, &p->columns) < 0 ||
-        read_flag(params, KEY_checked, &p->checked) < 0 ||
-        read_int(params, KEY_longest, &p->longest) < 0 ||
-        read_input(params, KEY_diagonal, call, &p->diagonal) < 0)
+    if (read_flag(params, GOP_WORD_csr, &p->csr) < 0 ||
+        read_int(params, GOP_WORD_n, &p->n) < 0 ||
+        read_int(params, GOP_WORD_columns, &p->columns) < 0 ||
+        read_flag(params, GOP_WORD_checked, &p->checked) < 0 ||
+        read_int(params, GOP_WORD_longest, &p->longest) < 0 ||
+        read_input(params, GOP_WORD_diagonal, call, &p->diagonal) < 0)
         return -1;
     memset(&p->alpha, 0, sizeof p->alpha);
     memset(&p->omega, 0, sizeof p->omega);
     p->omega.f[0] = 1.0;
-    p->has_alpha = read_number(params, KEY_alpha, GOP_COMPLEX128, &p->alpha);
-    if (p->has_alpha < 0 || read_number(params, KEY_omega, GOP_COMPLEX128, &p->omega) < 0)
+    p->has_alpha = read_number(params, GOP_WORD_alpha, GOP_COMPLEX128, &p->alpha);
+    if (p->has_alpha < 0 || read_number(params, GOP_WORD_omega, GOP_COMPLEX128, &p->omega) < 0)
         return -1;
-    return read_second(params, KEY_residual, call);
+    return read_second(params, GOP_WORD_residual, call);
 }
 
 static int read_jacobi(PyObject *params, gop_call *call)
 {
     gop_jacobi_params *p = &call->params.jacobi;
     gop_scalar rtol = {.f = {0}}, atol = {.f = {0}}, dtol = {.f = {1.0}};
-    if (read_jacobi_step(params, call) < 0 || read_int(params, KEY_steps, &p->steps) < 0 ||
-        read_int(params, KEY_check_every, &p->check_every) < 0 ||
-        read_input(params, KEY_first, call, &p->first) < 0 ||
-        read_number(params, KEY_rtol, GOP_FLOAT64, &rtol) < 0 ||
-        read_number(params, KEY_atol, GOP_FLOAT64, &atol) < 0 ||
-        read_number(params, KEY_dtol, GOP_FLOAT64, &dtol) < 0)
+    if (read_jacobi_step(params, call) < 0 || read_int(params, GOP_WORD_steps, &p->steps) < 0 ||
+        read_int(params, GOP_WORD_check_every, &p->check_every) < 0 ||
+        read_input(params, GOP_WORD_first, call, &p->first) < 0 ||
+        read_number(params, GOP_WORD_rtol, GOP_FLOAT64, &rtol) < 0 ||
+        read_number(params, GOP_WORD_atol, GOP_FLOAT64, &atol) < 0 ||
+        read_number(params, GOP_WORD_dtol, GOP_FLOAT64, &dtol) < 0)
         return -1;
     p->rtol = rtol.f[0];
     p->atol = atol.f[0];
     p->dtol = dtol.f[0];
-    return read_second(params, KEY_residuals, call);
+    return read_second(params, GOP_WORD_residuals, call);
 }
 
 static int read_box(PyObject *box, double numbers[9])
@@ -271,11 +248,12 @@ static int read_rdf(PyObject *params, gop_call *call)
     gop_rdf_params *p = &call->params.rdf;
     int64_t ntypes;
     int boxes;
-    if (read_flag(params, KEY_points2, &p->has_points2) < 0 ||
-        read_flag(params, KEY_boxes, &boxes) < 0 || read_int(params, KEY_ntypes, &ntypes) < 0)
+    if (read_flag(params, GOP_WORD_points2, &p->has_points2) < 0 ||
+        read_flag(params, GOP_WORD_boxes, &boxes) < 0 ||
+        read_int(params, GOP_WORD_ntypes, &ntypes) < 0)
         return -1;
     p->ntypes = ntypes < 0 ? -1 : ntypes < INT32_MAX ? (int)ntypes : INT32_MAX;
-    PyObject *box = item(params, KEY_box);
+    PyObject *box = item(params, GOP_WORD_box);
     p->has_box = box != NULL;
     if (boxes) p->has_box = 2;
     const int status = box ? read_box(box, p->box) : 0;
@@ -308,7 +286,7 @@ int gop_read_precision(PyObject *value, gop_precision *precision)
 static int read_matmul(PyObject *params, gop_call *call)
 {
     gop_precision *const precision = &call->params.matmul.precision;
-    PyObject *value = item(params, KEY_precision);
+    PyObject *value = item(params, GOP_WORD_precision);
     *precision = GOP_HIGHEST;
     const int status = value ? gop_read_precision(value, precision) : 0;
     Py_XDECREF(value);

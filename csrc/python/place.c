@@ -8,14 +8,14 @@
 static PyObject *defaults, *get_default_device, *places, *device_class, *locate, *automatic,
     *at;
 static PyObject *let_go, *give_back;
-static PyObject *cpu_word, *cpu_place; /* "cpu" and what it names, which never changes */
+static PyObject *cpu_place; /* what "cpu" names, which never changes */
 
 /* The (backend, ordinal) of what a call or a default names, a new reference; None for "auto".
  * Words without code of their own are looked up, for others Python is asked. */
 PyObject *gop_look_up_place(PyObject *word)
 {
     PyObject *place = NULL;
-    if (word == cpu_word) place = cpu_place;
+    if (word == gop_words[GOP_WORD_cpu]) place = cpu_place;
     else if (PyUnicode_CheckExact(word) || (PyObject *)Py_TYPE(word) == device_class)
         place = PyDict_GetItemWithError(places, word);
     else if (word == Py_None) place = word;
@@ -213,14 +213,13 @@ PyObject *gop_with_device(PyObject *facts)
 
 int gop_is_plain_place(PyObject *word)
 {
-    return word == Py_None || word == cpu_word;
+    return word == Py_None || word == gop_words[GOP_WORD_cpu];
 }
 
 int gop_place_ready(void)
 {
-    cpu_word = PyUnicode_InternFromString("cpu");
     cpu_place = gop_device_pair((gop_device){GOP_CPU, 0});
-    return cpu_word && cpu_place ? 0 : -1;
+    return cpu_place ? 0 : -1;
 }
 
 PyMethodDef gop_place_functions[] = {

@@ -17,6 +17,28 @@
 #include "core/arrays/order.h"
 #include "core/core.h"
 
+/* ---- ask.c: strings of Python's, made once: one made for each look-up would cost more ---- */
+
+/* The words of the public functions, keys of parameters, and what other libraries' arrays have.
+ * GOP_WORD_axis is the number of "axis". */
+/* clang-format off */
+#define GOP_ARGUMENTS(X)                                                                       \
+    X(a) X(b) X(c) X(axes) X(axis) X(device) X(dtype) X(exact) X(initial) X(keepdims)          \
+    X(kernel) X(op) X(out) X(params) X(precision) X(where)
+#define GOP_OTHER_WORDS(X)                                                                     \
+    X(csr) X(n) X(columns) X(checked) X(longest) X(alpha) X(omega) X(residual) X(diagonal)     \
+    X(grid) X(bc) X(points2) X(ntypes) X(box) X(boxes) X(rtol) X(atol) X(dtol) X(steps)        \
+    X(check_every) X(first) X(residuals)                                                       \
+    X(cpu) X(cupy) X(torch) X(shape) X(strides) X(data) X(mem) X(ptr) X(device_id)             \
+    X(_c_contiguous) X(requires_grad) X(is_conj) X(is_neg)
+/* clang-format on */
+#define X(word) GOP_WORD_##word,
+enum { GOP_ARGUMENTS(X) GOP_NARGUMENTS };
+enum { GOP_LAST_ARGUMENT = GOP_NARGUMENTS - 1, GOP_OTHER_WORDS(X) GOP_NWORDS };
+#undef X
+extern PyObject *gop_words[GOP_NWORDS];
+int gop_words_ready(void);
+
 /* ---- foreign.c ---- */
 
 typedef enum gop_library { GOP_NO_LIBRARY, GOP_CUPY, GOP_TORCH } gop_library;
@@ -29,7 +51,6 @@ typedef struct gop_foreign {
     gop_array array; /* CuPy's */
 } gop_foreign;
 
-int gop_foreign_ready(void);
 PyObject *gop_library_word(gop_library library); /* borrowed: "cupy" */
 /* 1 for a plain array of these libraries, operand i of a call whose operands before it were
  * asked; foreign[i].owner is NULL. Runs code of the object's, and so comes before any array's
@@ -164,17 +185,6 @@ PyObject *gop_with_device(PyObject *facts);
 
 /* ---- front.c: the functions that users call ---- */
 
-/* Their words: GOP_WORD_A is "a". */
-/* clang-format off */
-#define GOP_WORDS(X)                                                                           \
-    X(A, a) X(B, b) X(C, c) X(AXES, axes) X(AXIS, axis) X(DEVICE, device) X(DTYPE, dtype)      \
-    X(EXACT, exact) X(INITIAL, initial) X(KEEPDIMS, keepdims) X(KERNEL, kernel) X(OP, op)      \
-    X(OUT, out) X(PARAMS, params) X(PRECISION, precision) X(WHERE, where)
-/* clang-format on */
-#define X(enumerator, word) GOP_WORD_##enumerator,
-enum { GOP_WORDS(X) GOP_NWORDS };
-#undef X
-
 typedef struct gop_signature {
     const char *name;
     PyObject *(*entry)(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
@@ -190,7 +200,7 @@ typedef struct gop_signature {
     /* From its def: the words in their order, how many may be said by their places, and how
      * many have to be said. */
     int count, positional, required;
-    unsigned char words[GOP_NWORDS];
+    unsigned char words[GOP_NARGUMENTS];
     PyObject *function;
 } gop_signature;
 
@@ -230,8 +240,6 @@ int gop_read_reduction(gop_request *r, const gop_signature *s, PyObject *const *
 #define X(enumerator, function) GOP_ASK_##enumerator,
 enum { GOP_QUESTIONS(X) GOP_NQUESTIONS };
 #undef X
-extern PyObject *gop_words[GOP_NWORDS]; /* interned */
-int gop_words_ready(void);
 PyObject *gop_pack_tuple(PyObject *const *items, Py_ssize_t count); /* a new tuple */
 /* Takes the reference to an object, which lives as long as the request; borrowed, or NULL. */
 PyObject *gop_keep(gop_request *r, PyObject *owned);
@@ -284,7 +292,6 @@ int gop_set_bfloat16(PyObject *dtype);
 
 /* ---- params.c ---- */
 
-int gop_params_ready(void);
 int gop_read_op(const char *name, gop_op *op);
 /* Reads params into call->params, and a second output if the op has one. */
 int gop_read_params(PyObject *params, gop_call *call);

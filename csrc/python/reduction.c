@@ -69,7 +69,7 @@ static int read_dtypes(gop_request *r, reduction *d)
         gop_read_dtype(PyTuple_GetItem(found, 2), &d->to) < 0)
         return -1;
     if (d->to != d->result) d->final = PyTuple_GetItem(found, 2);
-    return gop_read_input_as(r, 0, GOP_WORD_A, first);
+    return gop_read_input_as(r, 0, GOP_WORD_a, first);
 }
 
 /* A mask is one more input. */
@@ -159,27 +159,27 @@ static int read_final(gop_request *r, const reduction *d, int boxed)
 int gop_read_reduction(gop_request *r, const gop_signature *s, PyObject *const *values)
 {
     gop_reduce_params *const p = &r->call.params.reduce;
-    reduction d = {.out = gop_out_of(values[GOP_WORD_OUT]), .dtype = values[GOP_WORD_DTYPE]};
-    const int boxed = values[GOP_WORD_OUT] == Py_Ellipsis;
+    reduction d = {.out = gop_out_of(values[GOP_WORD_out]), .dtype = values[GOP_WORD_dtype]};
+    const int boxed = values[GOP_WORD_out] == Py_Ellipsis;
     if (d.dtype == Py_None) d.dtype = NULL;
-    if (read_operation(r, s, values[GOP_WORD_OP]) < 0) return -1;
-    const int exact = read_flag(r, values[GOP_WORD_EXACT], GOP_ASK_EXACT);
-    if (exact < 0 || gop_read_first(r, s, values[GOP_WORD_A], d.out) < 0) return -1;
+    if (read_operation(r, s, values[GOP_WORD_op]) < 0) return -1;
+    const int exact = read_flag(r, values[GOP_WORD_exact], GOP_ASK_EXACT);
+    if (exact < 0 || gop_read_first(r, s, values[GOP_WORD_a], d.out) < 0) return -1;
     d.have = r->call.in[0].dtype;
-    if (gop_read_axes_of(r, values[GOP_WORD_AXIS], 0, &p->axes) < 0) return -1;
-    p->keepdims = read_flag(r, values[GOP_WORD_KEEPDIMS], GOP_ASK_KEEPDIMS);
+    if (gop_read_axes_of(r, values[GOP_WORD_axis], 0, &p->axes) < 0) return -1;
+    p->keepdims = read_flag(r, values[GOP_WORD_keepdims], GOP_ASK_KEEPDIMS);
     if (p->keepdims < 0) return -1;
     r->out = d.out;
     if (d.out && gop_read_out(r) < 0) return -1;
-    if (read_dtypes(r, &d) < 0 || read_mask(r, values[GOP_WORD_WHERE]) < 0 ||
-        read_initial(r, values[GOP_WORD_INITIAL], &d) < 0)
+    if (read_dtypes(r, &d) < 0 || read_mask(r, values[GOP_WORD_where]) < 0 ||
+        read_initial(r, values[GOP_WORD_initial], &d) < 0)
         return -1;
     p->exact = exact && !(p->op == GOP_SUM && strchr("iu", gop_dtype_kind(d.result)))
                    ? GOP_EXACT_ROUNDED
                    : GOP_EXACT_NOT;
     if (warn_of_empty(r) < 0 || check_out(r, &d) < 0) return -1;
-    if (gop_read_how(r, values[GOP_WORD_KERNEL], values[GOP_WORD_PARAMS],
-                     values[GOP_WORD_DEVICE]) < 0 ||
+    if (gop_read_how(r, values[GOP_WORD_kernel], values[GOP_WORD_params],
+                     values[GOP_WORD_device]) < 0 ||
         read_final(r, &d, boxed) < 0)
         return -1;
     r->is_scalar = !d.out && !boxed && !d.final;
