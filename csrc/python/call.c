@@ -103,6 +103,12 @@ static PyObject *call_run(PyObject *self, PyObject *nothing)
     return gop_request_run(anew(self));
 }
 
+static PyObject *call_choose(PyObject *self, PyObject *nothing)
+{
+    gop_request *const r = anew(self);
+    return gop_request_settle(r) == 0 ? gop_device_pair(r->options.device) : NULL;
+}
+
 /* plan() or plan(facts of a GPU that is not there) */
 static PyObject *call_plan(PyObject *self, PyObject *arguments)
 {
@@ -131,6 +137,7 @@ int gop_call_ready(PyObject *module)
         {NULL, 0, 0, 0, NULL}};
     static PyMethodDef methods[] = {
         {"run", call_run, METH_NOARGS, "run() -> the result, or out"},
+        {"choose", call_choose, METH_NOARGS, "choose() -> the device that it would run on"},
         {"plan", call_plan, METH_VARARGS,
          "plan([a GPU's facts]) -> device, kernel, bytes, flops, scratch; runs nothing"},
         {"time", call_time, METH_VARARGS,

@@ -14,12 +14,6 @@
 
 enum { ARGUMENTS = 7 }; /* op, inputs, params, out, device, kernel, tunables */
 
-static int read_kernel(PyObject *kernel, gop_run_options *options)
-{
-    options->kernel = kernel == Py_None ? NULL : PyUnicode_AsUTF8AndSize(kernel, NULL);
-    return kernel == Py_None || options->kernel ? 0 : -1;
-}
-
 static int read_request(PyObject *const *arguments, Py_ssize_t count, gop_request *r)
 {
     gop_request_begin(r);
@@ -33,7 +27,9 @@ static int read_request(PyObject *const *arguments, Py_ssize_t count, gop_reques
     r->out = r->target = arguments[3] == Py_None ? NULL : arguments[3];
     r->device = arguments[4];
     r->tunables = arguments[6];
-    return read_kernel(arguments[5], &r->options);
+    if (arguments[5] == Py_None) return 0;
+    r->options.kernel = PyUnicode_AsUTF8AndSize(arguments[5], NULL);
+    return r->options.kernel ? 0 : -1;
 }
 
 static PyObject *core_run(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
@@ -68,23 +64,6 @@ static PyObject *core_time(PyObject *module, PyObject *const *arguments, Py_ssiz
                                 arguments[ARGUMENTS + 2]);
     gop_request_end(&r);
     return said;
-}
-
-/* choose(op, inputs, params, device, kernel) */
-static PyObject *core_choose(PyObject *module, PyObject *arguments)
-{
-    PyObject *op, *inputs, *params, *device, *kernel, *chosen = NULL;
-    gop_request r;
-    if (!PyArg_ParseTuple(arguments, "OO!OOO:choose", &op, &PyTuple_Type, &inputs, &params,
-                          &device, &kernel))
-        return NULL;
-    gop_request_begin(&r);
-    r.device = device;
-    if (gop_request_given(&r, op, inputs, params) == 0 &&
-        read_kernel(kernel, &r.options) == 0 && gop_request_settle(&r) == 0)
-        chosen = gop_device_pair(r.options.device);
-    gop_request_end(&r);
-    return chosen;
 }
 
 /* Operands and parameters without a device, and what is inferred of them. */
@@ -197,8 +176,6 @@ static PyMethodDef call_functions[] = {
      "plan(the arguments of run) -> dict; runs nothing"},
     {"time", (PyCFunction)(void (*)(void))core_time, METH_FASTCALL,
      "time(the arguments of run, n_warmup, n_repeat, cold) -> dict of lists of seconds"},
-    {"choose", core_choose, METH_VARARGS,
-     "choose(op, inputs, params, device, kernel) -> device; runs nothing"},
     {"infer", core_infer, METH_VARARGS, "infer(op, inputs, params) -> dtype, shape"},
     {"check", core_check, METH_VARARGS, "check(op, inputs, params): raises what a call would"},
     {"norms", norms, METH_O, "norms(floats (n,) or (n, k)) -> 2-norms of the columns"},

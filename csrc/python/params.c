@@ -15,30 +15,32 @@ int gop_read_op(const char *name, gop_op *op)
     return -1;
 }
 
-/* A new reference, as reading one value may run code that changes the dict; NULL when the key
- * is missing or None. */
-static PyObject *item(PyObject *params, int key)
+/* Parameters are read one after the other, and once one has raised an exception no more are:
+ * gop_read_params looks for it at the end. A new reference, as reading one value may run code
+ * that changes the dict; NULL where the key is missing or None. */
+static PyObject *item(PyObject *params, int word)
 {
-    PyObject *value = params ? PyDict_GetItem(params, gop_words[key]) : NULL;
+    if (!params || PyErr_Occurred()) return NULL;
+    PyObject *value = PyDict_GetItem(params, gop_words[word]);
     if (value == Py_None) value = NULL;
     Py_XINCREF(value);
     return value;
 }
 
-static int read_int(PyObject *params, int key, int64_t *out)
+static int64_t integer(PyObject *params, int word)
 {
-    PyObject *value = item(params, key);
-    *out = value ? PyLong_AsLongLong(value) : 0;
+    PyObject *value = item(params, word);
+    const int64_t number = value ? PyLong_AsLongLong(value) : 0;
     Py_XDECREF(value);
-    return *out == -1 && PyErr_Occurred() ? -1 : 0;
+    return number;
 }
 
-static int read_flag(PyObject *params, int key, int *out)
+static int flag(PyObject *params, int word)
 {
-    PyObject *value = item(params, key);
-    *out = value ? PyObject_IsTrue(value) : 0;
+    PyObject *value = item(params, word);
+    const int is = value ? PyObject_IsTrue(value) : 0;
     Py_XDECREF(value);
-    return *out < 0 ? -1 : 0;
+    return is;
 }
 
 /* An axis too large for 64 bits is out of bounds for every array: clamped, so that core says
@@ -67,14 +69,13 @@ int gop_read_axes(PyObject *value, const char *op, gop_axes *axes)
     return 0;
 }
 
-static int read_axes(PyObject *params, const char *op, gop_axes *axes)
+static void read_axes(PyObject *params, gop_call *call, gop_axes *axes)
 {
     PyObject *value = item(params, GOP_WORD_axes);
     axes->given = value != NULL;
     axes->count = 0;
-    const int status = value ? gop_read_axes(value, op, axes) : 0;
+    if (value) gop_read_axes(value, gop_descriptor_of(call->op)->name, axes);
     Py_XDECREF(value);
-    return status;
 }
 
 /* A Python or NumPy number as the widest form of the dtype's kind. */
@@ -82,46 +83,35 @@ static int read_scalar(PyObject *value, gop_dtype dtype, gop_scalar *out)
 {
     const char kind = gop_dtype_kind(dtype);
     memset(out, 0, sizeof *out);
+    PyObject *const as_complex = (PyObject *)&PyComplex_Type;
+    PyObject *number = kind == 'c'   ? PyObject_CallFunctionObjArgs(as_complex, value, NULL)
+                       : kind == 'f' ? PyNumber_Float(value)
+                                     : PyNumber_Long(value);
+    if (!number) return -1;
     if (kind == 'c') {
-        PyObject *number =
-            PyObject_CallFunctionObjArgs((PyObject *)&PyComplex_Type, value, NULL);
-        if (!number) return -1;
         out->f[0] = PyComplex_RealAsDouble(number);
         out->f[1] = PyComplex_ImagAsDouble(number);
-        Py_DECREF(number);
-    } else if (kind == 'f') {
-        PyObject *number = PyNumber_Float(value);
-        if (!number) return -1;
-        out->f[0] = PyFloat_AsDouble(number);
-        Py_DECREF(number);
-    } else {
-        PyObject *number = PyNumber_Long(value);
-        if (!number) return -1;
-        if (kind == 'u') out->u = PyLong_AsUnsignedLongLong(number);
-        else out->i = PyLong_AsLongLong(number);
-        Py_DECREF(number);
-    }
+    } else if (kind == 'f') out->f[0] = PyFloat_AsDouble(number);
+    else if (kind == 'u') out->u = PyLong_AsUnsignedLongLong(number);
+    else out->i = PyLong_AsLongLong(number);
+    Py_DECREF(number);
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* 1 for a number that is given and read, 0 for none, -1 with an exception. */
-static int read_number(PyObject *params, int key, gop_dtype dtype, gop_scalar *out)
+/* Whether the number is given. */
+static int read_number(PyObject *params, int word, gop_dtype dtype, gop_scalar *out)
 {
-    PyObject *value = item(params, key);
-    const int status = value ? read_scalar(value, dtype, out) : 0;
-    const int given = value != NULL;
+    PyObject *value = item(params, word);
+    if (value) read_scalar(value, dtype, out);
     Py_XDECREF(value);
-    return status < 0 ? -1 : given;
+    return value != NULL;
 }
 
-/* The word is Python's own, of _core.reductions() or "sumsq". */
-static int find_reduction(PyObject *word, gop_reduce_op *op)
+static double real(PyObject *params, int word, double otherwise)
 {
-    const char *name = word ? PyUnicode_AsUTF8AndSize(word, NULL) : "sum";
-    if (!name) return -1;
-    if (gop_reduction_find(name, op)) return 0;
-    PyErr_Format(PyExc_ValueError, "reduce: there is no op '%s'", name);
-    return -1;
+    gop_scalar number = {.f = {otherwise}};
+    read_number(params, word, GOP_FLOAT64, &number);
+    return number.f[0];
 }
 
 int gop_read_initial(PyObject *initial, gop_call *call)
@@ -133,132 +123,113 @@ int gop_read_initial(PyObject *initial, gop_call *call)
     return read_scalar(initial, probe.out[0].dtype, &call->params.reduce.initial);
 }
 
-static int read_transpose(PyObject *params, gop_call *call)
+static void read_transpose(PyObject *params, gop_call *call)
 {
-    return read_axes(params, "transpose", &call->params.transpose.axes);
+    read_axes(params, call, &call->params.transpose.axes);
 }
 
-static int read_reduce(PyObject *params, gop_call *call)
+/* The word is Python's own, of _core.reductions() or "sumsq". */
+static void read_operation(PyObject *params, gop_reduce_op *op)
+{
+    PyObject *word = item(params, GOP_WORD_op);
+    const char *name = word ? PyUnicode_AsUTF8AndSize(word, NULL) : "sum";
+    if (name && !gop_reduction_find(name, op))
+        PyErr_Format(PyExc_ValueError, "reduce: there is no op '%s'", name);
+    Py_XDECREF(word);
+}
+
+static void read_reduce(PyObject *params, gop_call *call)
 {
     gop_reduce_params *p = &call->params.reduce;
-    PyObject *word = item(params, GOP_WORD_op);
-    const int found = find_reduction(word, &p->op);
-    Py_XDECREF(word);
-    if (found < 0 || read_axes(params, "reduce", &p->axes) < 0 ||
-        read_flag(params, GOP_WORD_keepdims, &p->keepdims) < 0 ||
-        read_flag(params, GOP_WORD_where, &p->has_where) < 0)
-        return -1;
-    int64_t exact;
-    if (read_int(params, GOP_WORD_exact, &exact) < 0) return -1;
+    read_operation(params, &p->op);
+    read_axes(params, call, &p->axes);
+    p->keepdims = flag(params, GOP_WORD_keepdims);
+    p->has_where = flag(params, GOP_WORD_where);
+    const int64_t exact = integer(params, GOP_WORD_exact);
     p->exact = exact < 0 || exact > GOP_EXACT_SUMS ? GOP_EXACT_NOT : (gop_exactness)exact;
     PyObject *initial = item(params, GOP_WORD_initial);
     p->has_initial = 0;
-    const int status = initial ? gop_read_initial(initial, call) : 0;
+    if (initial) gop_read_initial(initial, call);
     Py_XDECREF(initial);
-    return status;
 }
 
-/* An input that is no operand, after those that are; *at is its number, or 0. */
-static int read_input(PyObject *params, int key, gop_call *call, int *at)
+/* The number of an input that is no operand, after those that are; or 0. */
+static int read_input(PyObject *params, int word, gop_call *call)
 {
-    PyObject *array = item(params, key);
-    *at = array && call->nin < GOP_MAX_INPUTS ? call->nin++ : 0;
-    const int status = *at ? gop_read_array(array, &call->in[*at], 0) : 0;
+    PyObject *array = item(params, word);
+    const int at = array && call->nin < GOP_MAX_INPUTS ? call->nin++ : 0;
+    if (at) gop_read_array(array, &call->in[at], 0);
     Py_XDECREF(array);
-    return status;
+    return at;
 }
 
 /* The second output, where it is given. */
-static int read_second(PyObject *params, int key, gop_call *call)
+static void read_second(PyObject *params, int word, gop_call *call)
 {
-    PyObject *array = item(params, key);
-    if (!array) return 0;
+    PyObject *array = item(params, word);
+    if (!array) return;
     call->nout = 2;
-    const int status = gop_read_array(array, &call->out[1], 1); /* no code after this */
+    gop_read_array(array, &call->out[1], 1); /* no code after this */
     Py_DECREF(array);
-    return status;
 }
 
-static int read_grid(PyObject *params, gop_lattice *grid)
+static void read_grid(PyObject *params, gop_lattice *grid)
 {
-    int64_t bc;
     gop_axes extents = {.count = 0};
     PyObject *value = item(params, GOP_WORD_grid);
-    int status = value ? gop_read_axes(value, "jacobi_step", &extents) : 0;
+    if (value) gop_read_axes(value, "jacobi_step", &extents);
     Py_XDECREF(value);
-    if (status == 0) status = read_int(params, GOP_WORD_bc, &bc);
-    if (status < 0) return -1;
+    const int64_t bc = integer(params, GOP_WORD_bc);
     grid->axes = extents.count; /* infer refuses more than there is room for */
     grid->bc = bc < 0 || bc > GOP_NEUMANN ? -1 : (int)bc;
     for (int d = 0; d < extents.count && d < GOP_MAX_LATTICE; d++)
         grid->extent[d] = extents.axis[d];
-    return 0;
 }
 
-static int read_jacobi_step(PyObject *params, gop_call *call)
+static void read_jacobi_step(PyObject *params, gop_call *call)
 {
     gop_jacobi_step_params *p = &call->params.jacobi_step;
-    if (read_grid(params, &p->grid) < 0) return -1;
-    if (read_flag(params, GOP_WORD_csr, &p->csr) < 0 ||
-        read_int(params, GOP_WORD_n, &p->n) < 0 ||
-        read_int(params, GOP_WORD_columns, &p->columns) < 0 ||
-        read_flag(params, GOP_WORD_checked, &p->checked) < 0 ||
-        read_int(params, GOP_WORD_longest, &p->longest) < 0 ||
-        read_input(params, GOP_WORD_diagonal, call, &p->diagonal) < 0)
-        return -1;
-    memset(&p->alpha, 0, sizeof p->alpha);
-    memset(&p->omega, 0, sizeof p->omega);
-    p->omega.f[0] = 1.0;
+    read_grid(params, &p->grid);
+    p->csr = flag(params, GOP_WORD_csr);
+    p->n = integer(params, GOP_WORD_n);
+    p->columns = integer(params, GOP_WORD_columns);
+    p->checked = flag(params, GOP_WORD_checked);
+    p->longest = integer(params, GOP_WORD_longest);
+    p->diagonal = read_input(params, GOP_WORD_diagonal, call);
+    p->alpha = (gop_scalar){.f = {0}};
+    p->omega = (gop_scalar){.f = {1.0}};
     p->has_alpha = read_number(params, GOP_WORD_alpha, GOP_COMPLEX128, &p->alpha);
-    if (p->has_alpha < 0 || read_number(params, GOP_WORD_omega, GOP_COMPLEX128, &p->omega) < 0)
-        return -1;
-    return read_second(params, GOP_WORD_residual, call);
+    read_number(params, GOP_WORD_omega, GOP_COMPLEX128, &p->omega);
+    read_second(params, GOP_WORD_residual, call);
 }
 
-static int read_jacobi(PyObject *params, gop_call *call)
+static void read_jacobi(PyObject *params, gop_call *call)
 {
     gop_jacobi_params *p = &call->params.jacobi;
-    gop_scalar rtol = {.f = {0}}, atol = {.f = {0}}, dtol = {.f = {1.0}};
-    if (read_jacobi_step(params, call) < 0 || read_int(params, GOP_WORD_steps, &p->steps) < 0 ||
-        read_int(params, GOP_WORD_check_every, &p->check_every) < 0 ||
-        read_input(params, GOP_WORD_first, call, &p->first) < 0 ||
-        read_number(params, GOP_WORD_rtol, GOP_FLOAT64, &rtol) < 0 ||
-        read_number(params, GOP_WORD_atol, GOP_FLOAT64, &atol) < 0 ||
-        read_number(params, GOP_WORD_dtol, GOP_FLOAT64, &dtol) < 0)
-        return -1;
-    p->rtol = rtol.f[0];
-    p->atol = atol.f[0];
-    p->dtol = dtol.f[0];
-    return read_second(params, GOP_WORD_residuals, call);
+    read_jacobi_step(params, call);
+    p->steps = integer(params, GOP_WORD_steps);
+    p->check_every = integer(params, GOP_WORD_check_every);
+    p->first = read_input(params, GOP_WORD_first, call);
+    p->rtol = real(params, GOP_WORD_rtol, 0.0);
+    p->atol = real(params, GOP_WORD_atol, 0.0);
+    p->dtol = real(params, GOP_WORD_dtol, 1.0);
+    read_second(params, GOP_WORD_residuals, call);
 }
 
-static int read_box(PyObject *box, double numbers[9])
-{
-    for (int i = 0; i < 9; i++) {
-        PyObject *value = PyTuple_GetItem(box, i);
-        if (!value) return -1;
-        numbers[i] = PyFloat_AsDouble(value);
-        if (PyErr_Occurred()) return -1;
-    }
-    return 0;
-}
-
-static int read_rdf(PyObject *params, gop_call *call)
+static void read_rdf(PyObject *params, gop_call *call)
 {
     gop_rdf_params *p = &call->params.rdf;
-    int64_t ntypes;
-    int boxes;
-    if (read_flag(params, GOP_WORD_points2, &p->has_points2) < 0 ||
-        read_flag(params, GOP_WORD_boxes, &boxes) < 0 ||
-        read_int(params, GOP_WORD_ntypes, &ntypes) < 0)
-        return -1;
+    p->has_points2 = flag(params, GOP_WORD_points2);
+    const int boxes = flag(params, GOP_WORD_boxes);
+    const int64_t ntypes = integer(params, GOP_WORD_ntypes);
     p->ntypes = ntypes < 0 ? -1 : ntypes < INT32_MAX ? (int)ntypes : INT32_MAX;
     PyObject *box = item(params, GOP_WORD_box);
-    p->has_box = box != NULL;
-    if (boxes) p->has_box = 2;
-    const int status = box ? read_box(box, p->box) : 0;
+    p->has_box = boxes ? 2 : box != NULL;
+    for (int i = 0; box && i < 9 && !PyErr_Occurred(); i++) {
+        PyObject *number = PyTuple_GetItem(box, i);
+        p->box[i] = number ? PyFloat_AsDouble(number) : 0;
+    }
     Py_XDECREF(box);
-    return status;
 }
 
 int gop_read_precision(PyObject *value, gop_precision *precision)
@@ -283,20 +254,18 @@ int gop_read_precision(PyObject *value, gop_precision *precision)
 }
 
 /* None is the best. */
-static int read_matmul(PyObject *params, gop_call *call)
+static void read_matmul(PyObject *params, gop_call *call)
 {
-    gop_precision *const precision = &call->params.matmul.precision;
-    PyObject *value = item(params, GOP_WORD_precision);
-    *precision = GOP_HIGHEST;
-    const int status = value ? gop_read_precision(value, precision) : 0;
-    Py_XDECREF(value);
-    return status;
+    PyObject *word = item(params, GOP_WORD_precision);
+    call->params.matmul.precision = GOP_HIGHEST;
+    if (word) gop_read_precision(word, &call->params.matmul.precision);
+    Py_XDECREF(word);
 }
 
 /* Those that have any, by the names of ops.def. */
 static const struct {
     const char *op;
-    int (*read)(PyObject *params, gop_call *call);
+    void (*read)(PyObject *params, gop_call *call);
 } readers[] = {{"transpose", read_transpose}, {"reduce", read_reduce},
                {"matmul", read_matmul},       {"jacobi_step", read_jacobi_step},
                {"jacobi", read_jacobi},       {"rdf", read_rdf}};
@@ -307,8 +276,8 @@ int gop_read_params(PyObject *params, gop_call *call)
     call->nout = 1;
     for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
         if (strcmp(readers[i].op, op) == 0)
-            return readers[i].read(params == Py_None ? NULL : params, call);
-    return 0;
+            readers[i].read(params == Py_None ? NULL : params, call);
+    return PyErr_Occurred() ? -1 : 0;
 }
 
 int gop_read_tunables(PyObject *tunables, gop_call *call)

@@ -19,7 +19,7 @@ import numpy as np
 from .. import _core
 from .._core import Call
 from ..arrays import DeviceArray, borrow, is_foreign
-from ..devices import Device, at, parse
+from ..devices import Device, at
 from ..errors import brief
 from .dtypes import cast_host, copy, dtype_of, is_bfloat16, item
 from .operands import (  # the names that op files use
@@ -146,8 +146,7 @@ def run(op: str, operands: Sequence, params: dict | None = None, **how):
 def choose_device(op: str, operands: Sequence, device=None, kernel: str | None = None,
                   params: dict | None = None) -> Device:  # fmt: skip
     """The device of a call, by the order that the head of devices.py states."""
-    device = parse(device) if type(device) is tuple else device  # the core's own word
-    return at(_core.choose(op, tuple(operands), params, device, kernel))
+    return at(Call(op, operands, params, device=device, kernel=kernel).choose())
 
 
 def store_check(op: str, native: np.dtype, target, shape=None) -> None:
