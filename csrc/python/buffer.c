@@ -5,6 +5,7 @@
  */
 #include "core/arrays/cast.h"
 #include "core/host/memory.h"
+#include "core/road/road.h"
 #include "python/dlpack.h"
 #include "python/python.h"
 
@@ -355,7 +356,7 @@ static PyObject *buffer_upload(PyObject *module, PyObject *arguments)
     Py_BEGIN_ALLOW_THREADS;
     /* The device's array is C-contiguous: a host array in another order is put into it first.
      */
-    gop_arena arena = {.op = "to_device"};
+    gop_arena arena = {.op = "to_device", .fetch = gop_fetch_from_anywhere};
     gop_array c_order;
     status = gop_arena_host(&arena, &host, &c_order);
     if (status == GOP_OK) status = enter_default(device, &ctx, &before);

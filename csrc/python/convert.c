@@ -1,8 +1,14 @@
 /*
  * convert.c - between Python's objects and core's: arrays, dtypes, devices, failures.
  */
+#define GOP_IMPORTS_NUMPY
 #include "core/arrays/order.h"
 #include "python/python.h"
+
+int gop_numpy_ready(void)
+{
+    return PyArray_ImportNumPyAPI();
+}
 
 /* ---- failures ---- */
 

@@ -1,7 +1,6 @@
 /*
  * module.c - the module gpuops._core, through which Python calls the core.
  */
-#define GOP_IMPORTS_NUMPY
 #include <pthread.h>
 
 #include "core/arrays/norms.h"
@@ -194,7 +193,7 @@ static int module_exec(PyObject *module)
         PyErr_SetString(PyExc_ImportError, gop_error_get()->message);
         return -1;
     }
-    if (PyArray_ImportNumPyAPI() < 0) return -1;
+    if (gop_numpy_ready() < 0) return -1;
     if (gop_words_ready() < 0 || gop_buffer_ready(module) < 0 || find_main_thread() < 0 ||
         gop_place_ready() < 0 || gop_call_ready(module) < 0)
         return -1;

@@ -259,6 +259,7 @@ extern PyMethodDef gop_exact_functions[]; /* exact_round */
 
 /* ---- convert.c ---- */
 
+int gop_numpy_ready(void);
 /* Raises the calling thread's failure as its Python exception; always returns NULL. */
 PyObject *gop_raise(void);
 

@@ -1,5 +1,5 @@
 /*
- * memory.c - host memory: aligned, with a fault hook, and arenas that live as long as a call.
+ * memory.c - host memory: aligned, with a fault hook.
  *
  * GPUOPS_FAULT=<site>:<n>[:forever] makes the n-th attempt at a site fail (or all from the
  * n-th), so that tests can walk through every failing allocation.
@@ -82,32 +82,4 @@ gop_status gop_named(const char *op, gop_status status)
         snprintf(error->message, sizeof error->message, "%s: %s", op, said);
     }
     return status;
-}
-
-/* ---- arena: a list of blocks, freed together ---- */
-
-struct gop_arena_block {
-    struct gop_arena_block *next;
-    char padding[64 - sizeof(void *)]; /* keeps what follows 64-byte aligned */
-};
-
-void *gop_arena_alloc(gop_arena *arena, size_t bytes)
-{
-    struct gop_arena_block *block = bytes <= SIZE_MAX - 64 ? gop_alloc(bytes + 64) : NULL;
-    if (!block) {
-        gop_no_memory(arena->op, bytes);
-        return NULL;
-    }
-    block->next = arena->first;
-    arena->first = block;
-    return block + 1;
-}
-
-void gop_arena_free(gop_arena *arena)
-{
-    while (arena->first) {
-        struct gop_arena_block *next = arena->first->next;
-        gop_release(arena->first);
-        arena->first = next;
-    }
 }

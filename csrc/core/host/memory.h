@@ -11,6 +11,8 @@ struct gop_arena {
     struct gop_arena_block *first;
     int64_t finding; /* of the check that uses it, as the task's */
     gop_runner run;  /* for a check that reduces data where it lies */
+    /* Copies an array of any device into host memory. */
+    gop_status (*fetch)(const gop_array *device, const gop_array *host);
 };
 
 void gop_arena_free(gop_arena *arena);

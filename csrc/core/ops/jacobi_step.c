@@ -212,6 +212,26 @@ static void *diagonal_to_fill(const gop_call *call)
     return diagonal != call->in && gop_array_on_host(diagonal) ? diagonal->data : NULL;
 }
 
+/* Declared in core.h: a check where the data lies, after what is enqueued there. */
+gop_status gop_check_in_place(const gop_call *call, int count, int *is_well, int64_t *finding)
+{
+    const gop_device where = call->in[0].where;
+    gop_ctx *ctx;
+    *is_well = 0;
+    for (int i = 0; i < count; i++) {
+        const gop_array *a = &call->in[i];
+        if (gop_array_on_host(a) || a->where.backend != where.backend ||
+            a->where.ordinal != where.ordinal || !gop_array_is_item_aligned(a))
+            return GOP_OK;
+    }
+    GOP_TRY(gop_context_of(where, &ctx));
+    if (!ctx->backend->check) return GOP_OK;
+    void *const before = gop_use_stream(ctx, GOP_DEFAULT_STREAM);
+    const gop_status status = ctx->backend->check(ctx, call, is_well, finding);
+    gop_use_stream(ctx, before);
+    return status;
+}
+
 static gop_status jacobi_step_check(const gop_call *call, gop_arena *arena)
 {
     const gop_jacobi_step_params *params = &call->params.jacobi_step;

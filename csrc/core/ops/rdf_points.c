@@ -159,10 +159,12 @@ static gop_call *reduction(const gop_array *points, int which, int axis, gop_are
     return call;
 }
 
+extern const gop_descriptor gop_describe_reduce;
+
 /* Runs it where the points are; the result comes to the host. */
 static gop_status run_reduction(gop_call *call, gop_arena *arena, gop_array *out)
 {
-    GOP_TRY(gop_infer(call));
+    GOP_TRY(gop_describe_reduce.infer(call, call->out));
     call->out[0].where = (gop_device){GOP_CPU, 0};
     gop_array_c_order(&call->out[0]);
     call->out[0].data = gop_arena_alloc(arena, (size_t)gop_array_bytes(&call->out[0]));

@@ -31,18 +31,23 @@ static void narrow_terms(gop_array *array, int ndim, int axis, int64_t begin, in
 
 /* The sums of the terms [begin, end) of an axis, as numbers. */
 static gop_status sum_half(const gop_call *call, const gop_run_options *options, gop_runner run,
-                           int axis, int64_t begin, int64_t end, int64_t *numbers)
+                           int axis, int64_t begin, int64_t end, int64_t *numbers, int count)
 {
     gop_call half = *call;
+    gop_array *const out = &half.out[0];
     half.params.reduce.exact = GOP_EXACT_SUMS;
     half.params.reduce.has_initial = 0;
     for (int i = 0; i < half.nin; i++)
         narrow_terms(&half.in[i], call->in[0].ndim, axis, begin, end);
-    GOP_TRY(gop_infer(&half));
-    half.out[0].data = numbers;
-    half.out[0].stored = 0;
-    half.out[0].where = (gop_device){GOP_CPU, 0};
-    gop_array_c_order(&half.out[0]);
+    if (call->params.reduce.exact != GOP_EXACT_SUMS) { /* its numbers are one more axis */
+        if (out->ndim == GOP_MAX_NDIM) return GOP_NO_DEVICE_MEMORY;
+        out->shape[out->ndim++] = count;
+    }
+    out->dtype = GOP_INT64;
+    out->data = numbers;
+    out->stored = 0;
+    out->where = (gop_device){GOP_CPU, 0};
+    gop_array_c_order(out);
     return run(&half, options);
 }
 
@@ -72,12 +77,13 @@ gop_status gop_reduce_exactly_by_terms(const gop_call *call, const gop_run_optio
     if (gop_array_size(a) <= LEAST) return GOP_NO_DEVICE_MEMORY;
     const int axis = longest_axis(a);
     const int64_t extent = a->shape[axis], middle = extent / 2;
-    GOP_TRY(sum_half(call, options, run, axis, 0, middle, sums[0]));
-    GOP_TRY(sum_half(call, options, run, axis, middle, extent, sums[1]));
+    const int count = parts * numbers;
+    GOP_TRY(sum_half(call, options, run, axis, 0, middle, sums[0], count));
+    GOP_TRY(sum_half(call, options, run, axis, middle, extent, sums[1], count));
     for (int p = 0; p < parts; p++)
         gop_exact_merge(sums[0] + p * numbers, sums[1] + p * numbers, dtype);
     if (call->params.reduce.exact == GOP_EXACT_SUMS) {
-        gop_unpack(&call->out[0], 0, (int64_t)parts * numbers, sums[0]);
+        gop_unpack(&call->out[0], 0, count, sums[0]);
         return GOP_OK;
     }
     for (int p = 0; p < parts; p++) finish_half(call, sums[0] + p * numbers, p, result);

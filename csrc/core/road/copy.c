@@ -1,6 +1,6 @@
 /*
  * copy.c - copies that calls are made of: between arrays on a device, and from there to the
- * host for checks that need the data.
+ * host.
  */
 #include <string.h>
 
@@ -77,54 +77,9 @@ gop_status gop_fetch(gop_ctx *ctx, const gop_array *device, const gop_array *hos
     return status;
 }
 
-enum { PIECE = 1 << 20 }; /* elements between two looks for Ctrl-C */
-
-/* All elements in C order. */
-static gop_status pack_all(const gop_array *array, char *to)
+gop_status gop_fetch_from_anywhere(const gop_array *device, const gop_array *host)
 {
-    const int64_t count = gop_array_size(array), item = gop_dtype_size(array->dtype);
-    for (int64_t i = 0; i < count; i += PIECE) {
-        GOP_TRY(gop_interrupted());
-        gop_pack_c_order(array, i, count - i < PIECE ? count - i : PIECE, to + i * item);
-    }
-    return GOP_OK;
-}
-
-/* Declared in core.h: a check where the data lies, after what is enqueued there. */
-gop_status gop_check_in_place(const gop_call *call, int count, int *is_well, int64_t *finding)
-{
-    const gop_device where = call->in[0].where;
     gop_ctx *ctx;
-    *is_well = 0;
-    for (int i = 0; i < count; i++) {
-        const gop_array *a = &call->in[i];
-        if (gop_array_on_host(a) || a->where.backend != where.backend ||
-            a->where.ordinal != where.ordinal || !gop_array_is_item_aligned(a))
-            return GOP_OK;
-    }
-    GOP_TRY(gop_context_of(where, &ctx));
-    if (!ctx->backend->check) return GOP_OK;
-    void *const before = gop_use_stream(ctx, GOP_DEFAULT_STREAM);
-    const gop_status status = ctx->backend->check(ctx, call, is_well, finding);
-    gop_use_stream(ctx, before);
-    return status;
-}
-
-/* Declared in core.h: what the checks that need data read through. */
-gop_status gop_arena_host(gop_arena *arena, const gop_array *array, gop_array *host)
-{
-    gop_array c_order = *array;
-    c_order.stored = 0;
-    gop_array_c_order(&c_order);
-    *host = c_order;
-    if (gop_array_on_host(array) && gop_array_is_item_aligned(array) &&
-        gop_array_same_layout(array, &c_order))
-        return GOP_OK;
-    host->where = (gop_device){GOP_CPU, 0};
-    host->data = gop_arena_alloc(arena, (size_t)gop_array_bytes(array));
-    if (!host->data) return GOP_NO_MEMORY;
-    if (gop_array_on_host(array)) return pack_all(array, host->data);
-    gop_ctx *ctx;
-    GOP_TRY(gop_context_of(array->where, &ctx));
-    return gop_fetch(ctx, array, host);
+    GOP_TRY(gop_context_of(device->where, &ctx));
+    return gop_fetch(ctx, device, host);
 }

@@ -100,6 +100,10 @@ void gop_copy_call(const gop_array *from, const gop_array *to, gop_call *call);
 gop_status gop_device_copy(gop_ctx *ctx, const gop_array *from,
                            const gop_array *to) GOP_MUST_CHECK;
 
+/* The same of an array on whatever device, to the host; it waits for that. */
+gop_status gop_fetch_from_anywhere(const gop_array *device,
+                                   const gop_array *host) GOP_MUST_CHECK;
+
 /* ---- run.c ---- */
 
 /* `assumed`: what the kernels assume and check themselves; 0: nothing. */

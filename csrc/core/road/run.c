@@ -66,7 +66,8 @@ void gop_road_begin(gop_road *r, const gop_call *call, int64_t assumed)
     r->op = gop_descriptor_of(call->op);
     r->ctx = NULL;
     r->like = NULL;
-    r->arena = (gop_arena){gop_call_name(call), NULL, assumed, run_whole};
+    r->arena =
+        (gop_arena){gop_call_name(call), NULL, assumed, run_whole, gop_fetch_from_anywhere};
     r->task.nin = r->task.nout = 0;
     r->task.scratch = NULL;
     r->findings = NULL;
