@@ -20,6 +20,20 @@ gop_status gop_acquire_operand(gop_ctx *ctx, int small, gop_array *array, gop_st
     return GOP_OK;
 }
 
+gop_status gop_acquire_scratch(gop_ctx *ctx, gop_task *task, const gop_row **row,
+                               gop_plan *plan, int in_order, int may_change)
+{
+    task->scratch = NULL;
+    for (;;) {
+        /* A call without results runs no kernel. */
+        if (plan->scratch == 0 || gop_array_size(&task->out[0]) == 0) return GOP_OK;
+        const gop_status status =
+            gop_scratch_take(ctx, plan->scratch, in_order, &task->scratch);
+        if (!gop_lacks_memory(status) || !may_change) return status;
+        if (gop_choose_before(ctx, task, row, plan) != GOP_OK) return status;
+    }
+}
+
 static gop_status acquire_each(gop_road *r, int named, int timing)
 {
     const int small = r->staged && r->op->once && r->row->role == GOP_CONFORMING && !timing &&

@@ -74,14 +74,10 @@ gop_status gop_acquire(gop_road *r, int named, int timing) GOP_MUST_CHECK;
 gop_status gop_acquire_operand(gop_ctx *ctx, int small, gop_array *array,
                                gop_staged *staged) GOP_MUST_CHECK;
 void gop_give_back(gop_road *r);
-
-/* ---- launch.c ---- */
-
 /* The task's scratch memory. `may_change`: where there is none, a kernel before this one will
  * do as well. */
 gop_status gop_acquire_scratch(gop_ctx *ctx, gop_task *task, const gop_row **row,
                                gop_plan *plan, int in_order, int may_change) GOP_MUST_CHECK;
-gop_status gop_launch_steps(gop_ctx *ctx, const gop_task *task) GOP_MUST_CHECK;
 
 /* ---- scratch.c: memory that a context keeps for its next call ---- */
 
@@ -105,6 +101,18 @@ gop_status gop_fetch_from_anywhere(const gop_array *device,
                                    const gop_array *host) GOP_MUST_CHECK;
 
 /* ---- run.c ---- */
+
+/* Launches a task whose arrays are on the device and whose kernel is chosen. */
+static inline gop_status gop_launch_steps(gop_ctx *ctx, const gop_task *task)
+{
+    const gop_plan *const plan = task->plan;
+    if (gop_array_size(&task->out[0]) == 0) return GOP_OK; /* a kernel never sees such a call */
+    for (int64_t s = 0; s < plan->steps; s++) {
+        GOP_TRY(plan->launch(ctx, task, s));
+        if (plan->steps > 1) GOP_TRY(ctx->backend->sync(ctx)); /* so that Ctrl-C is heard */
+    }
+    return GOP_OK;
+}
 
 /* `assumed`: what the kernels assume and check themselves; 0: nothing. */
 void gop_road_begin(gop_road *r, const gop_call *call, int64_t assumed);
