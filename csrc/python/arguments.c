@@ -1,10 +1,10 @@
 /*
- * arguments.c - parsing: what users pass to an operation, read into a request, each argument by
+ * arguments.c - parsing: reads what users pass to an operation into a request, each argument by
  * itself.
  *
- * Plain arrays, numbers and words are read here. For any other object Python is asked
- * (gpuops/_call/arguments.py), one argument at a time: what it answers is an array, a tuple or
- * an exception. The order in which arguments are read decides which error is reported first.
+ * Plain arrays, numbers and words are read here. About any other object it asks Python
+ * (gpuops/_call/arguments.py), one argument at a time. The answer is an array, a tuple or an
+ * exception. The order in which arguments are read decides which error is reported first.
  */
 #include <math.h>
 
@@ -14,7 +14,7 @@
 
 /* ---- operands ---- */
 
-/* The kind of a number of Python's own, which is weak beside arrays, or 0. */
+/* The kind of a number of Python's own, which takes the dtype of arrays beside it; or 0. */
 static char kind_of_number(PyObject *object)
 {
     return PyFloat_CheckExact(object)     ? 'f'
@@ -33,8 +33,8 @@ static int takes(const gop_signature *s, gop_dtype dtype)
     return s->dtypes >> dtype & 1;
 }
 
-/* Whether an object, operand i or `out`, is a plain array of another library on its default
- * stream, which needs no wrapper. Code of the object's may run. */
+/* Finds out whether operand i or `out` is a plain array of another library on its default
+ * stream, which needs no wrapper. The object's code may run. */
 static void ask_library(gop_request *r, PyObject *object, int i)
 {
     const gop_backend *cuda;
@@ -50,7 +50,7 @@ static void ask_library(gop_request *r, PyObject *object, int i)
     else if (!gop_is_critical()) PyErr_Clear();
 }
 
-/* All are asked before the first is read, so that each is read only once. */
+/* Asks about all operands before the first is read, so that each is read only once. */
 static int ask_libraries(gop_request *r, PyObject *const *operands, int count, PyObject *out)
 {
     for (int i = 0; i < count && !PyErr_Occurred(); i++) ask_library(r, operands[i], i);
@@ -58,7 +58,7 @@ static int ask_libraries(gop_request *r, PyObject *const *operands, int count, P
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* A device array of ours, or one of another library that is what it was when it was asked. */
+/* Reads a device array of ours, or one of another library that has not changed since. */
 static int read_on_device(gop_request *r, PyObject *object, int i)
 {
     gop_array *const array = &r->call.in[i];
@@ -76,7 +76,7 @@ static int is_whole(gop_dtype dtype)
     return strchr("biu", gop_dtype_kind(dtype)) != NULL;
 }
 
-/* Adds an operand that `word` names, of the dtypes that the function takes. */
+/* Adds the operand that `word` names. It has to be of a dtype that the function takes. */
 static int read_operand(gop_request *r, const gop_signature *s, PyObject *object, int word)
 {
     const int were_read = r->is_read, i = gop_add_input(r, object);
@@ -101,7 +101,7 @@ int gop_read_first(gop_request *r, const gop_signature *s, PyObject *a, PyObject
     return read_operand(r, s, a, GOP_WORD_a);
 }
 
-/* Reads input i as another dtype: kernels or transfers cast arrays of the host. */
+/* Kernels and transfers cast the host's arrays; Python casts, or refuses, all others. */
 int gop_read_input_as(gop_request *r, int i, int word, gop_dtype dtype)
 {
     const gop_array *const in = &r->call.in[i];
@@ -117,7 +117,7 @@ int gop_read_input_as(gop_request *r, int i, int word, gop_dtype dtype)
     return r->inputs[i] ? 0 : -1;
 }
 
-/* Whether a number is too small to overflow any float dtype; NumPy warns of overflows. */
+/* Whether no float dtype can overflow. NumPy warns of overflows, and Python's code does not. */
 static int is_moderate(PyObject *number)
 {
     enum { MOST = 60000 };
@@ -141,7 +141,7 @@ static int read_number(gop_request *r, int i, PyObject *number, gop_dtype dtype)
     return r->inputs[i] ? 0 : -1;
 }
 
-/* The dtype of numbers without an array beside them. */
+/* The dtype of numbers that have no array beside them. */
 static int dtype_of_numbers(gop_request *r, const gop_signature *s, PyObject *const *values,
                             gop_dtype *dtype)
 {
@@ -151,7 +151,7 @@ static int dtype_of_numbers(gop_request *r, const gop_signature *s, PyObject *co
     return found ? gop_read_dtype(found, dtype) : -1;
 }
 
-/* Operands of several dtypes, and numbers: all are read as their common dtype. */
+/* Reads operands of several dtypes, and numbers, in their common dtype. */
 static int promote(gop_request *r, const gop_signature *s, PyObject *const *values)
 {
     gop_dtype dtypes[GOP_MAX_INPUTS], common;
@@ -241,7 +241,7 @@ static int read_out_and_how(gop_request *r, PyObject *const *values)
     return read_how(r, values);
 }
 
-/* add, multiply_add, fma: most calls have arrays of one dtype and shape. */
+/* add, multiply_add and fma. Most calls have arrays of one dtype and shape. */
 int gop_read_elementwise(gop_request *r, const gop_signature *s, PyObject *const *values)
 {
     r->is_elementwise = r->spreads = 1;
@@ -264,7 +264,7 @@ int gop_read_matmul(gop_request *r, const gop_signature *s, PyObject *const *val
     return read_out_and_how(r, values);
 }
 
-/* 1 where it is a whole number that an axis may be. */
+/* Returns 1 for an int that can be an axis. */
 static int read_axis(PyObject *number, int64_t *axis)
 {
     int overflow = 0;
@@ -307,14 +307,13 @@ int gop_read_axes_of(gop_request *r, PyObject *value, int several, gop_axes *axe
     PyObject *tuple = gop_ask(r, GOP_ASK_AXES, "(sOii)", r->name, value, ndim, several);
     if (!tuple) return -1;
     r->late_axes = axes;
-    r->axes = given(tuple); /* too many, perhaps: that is said once the device is known */
+    r->axes = given(tuple); /* too many axes are refused once the device is known */
     axes->given = r->axes != NULL;
     axes->count = 0;
     return 0;
 }
 
-/* Reads items of any dtype: those of a dtype that the core lacks are moved as words, which
- * Python makes. */
+/* Items of a dtype that the core lacks are moved as words, which Python makes. */
 static int read_items(gop_request *r, gop_axes *axes)
 {
     PyObject *array = r->inputs[0], *finish = NULL, *order = r->axes;
@@ -333,7 +332,7 @@ static int read_items(gop_request *r, gop_axes *axes)
     return finish ? 0 : -1;
 }
 
-/* The `out` of items that are moved as words. */
+/* Reads the `out` of items that are moved as words. */
 static int read_words_out(gop_request *r)
 {
     PyObject *const self = r->finish;

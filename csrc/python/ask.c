@@ -1,5 +1,5 @@
 /*
- * ask.c - what Python is asked about a single argument that is not plain.
+ * ask.c - asks Python about a single argument that is not plain.
  */
 #include <stdarg.h>
 

@@ -1,6 +1,6 @@
 /*
- * buffer.c - device arrays: Buffer, which is memory of a device, owned or borrowed, and Handle,
- * a Buffer and the library that its memory came from. gpuops.DeviceArray is a Handle, so that
+ * buffer.c - device arrays. A Buffer is memory of a device, owned or borrowed; a Handle is a
+ * Buffer and the library that its memory came from. gpuops.DeviceArray is a Handle, so that
  * device arrays are made and read without asking Python.
  */
 #include "core/arrays/cast.h"
@@ -16,10 +16,10 @@ typedef struct buffer {
     void *memory;    /* owned, to be given back to the device; NULL when borrowed */
     PyObject *owner; /* keeps borrowed memory alive */
     int readonly;
-    int shared; /* other streams than the default one may use the memory until it is freed */
+    int shared; /* streams other than the default one may use the memory until it is freed */
 } buffer;
 
-PyTypeObject *gop_buffer_type;
+static PyTypeObject *buffer_type;
 PyObject *gop_device_array_class;
 
 typedef struct handle {
@@ -38,7 +38,7 @@ static PyObject *handle_buffer(PyObject *object)
 const gop_array *gop_buffer_array(PyObject *object)
 {
     object = handle_buffer(object);
-    return Py_TYPE(object) == gop_buffer_type ? &((buffer *)object)->array : NULL;
+    return Py_TYPE(object) == buffer_type ? &((buffer *)object)->array : NULL;
 }
 
 int gop_buffer_readonly(PyObject *object)
@@ -83,7 +83,7 @@ int gop_read_array(PyObject *object, gop_array *array, int writable)
 
 static buffer *buffer_make(const gop_array *array)
 {
-    buffer *b = PyObject_New(buffer, gop_buffer_type);
+    buffer *b = PyObject_New(buffer, buffer_type);
     if (!b) return NULL;
     gop_array_assign(&b->array, array);
     b->memory = NULL;
@@ -104,8 +104,8 @@ int gop_check_whose(gop_array *array)
     return -1;
 }
 
-/* The context with its work going to the stream of device arrays, whatever call is under way:
- * a signal's handler may be what asks. */
+/* Gets the context, whose work then goes to the stream of device arrays. A signal's handler may
+ * ask for it, whatever call is under way. */
 static gop_status enter_default(gop_device device, gop_ctx **ctx, void **before)
 {
     GOP_TRY(gop_context_of(device, ctx));
@@ -158,7 +158,7 @@ static void buffer_free(PyObject *self)
         gop_use_stream(ctx, before);
     }
     *gop_error_slot() = error;
-    PyObject *kind, *value, *trace; /* nor does its owner's end touch an exception on its way */
+    PyObject *kind, *value, *trace; /* releasing the owner keeps an exception as it is */
     PyErr_Fetch(&kind, &value, &trace);
     Py_XDECREF(b->owner);
     PyErr_Restore(kind, value, trace);
@@ -331,9 +331,9 @@ int gop_buffer_ready(PyObject *module)
                                   {0, NULL}};
     static PyType_Spec spec = {"gpuops._core.Buffer", sizeof(buffer), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-    gop_buffer_type = (PyTypeObject *)PyType_FromSpec(&spec);
-    if (!gop_buffer_type || handle_ready(module) < 0) return -1;
-    return PyModule_AddObjectRef(module, "Buffer", (PyObject *)gop_buffer_type);
+    buffer_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    if (!buffer_type || handle_ready(module) < 0) return -1;
+    return PyModule_AddObjectRef(module, "Buffer", (PyObject *)buffer_type);
 }
 
 /* ---- functions of the module ---- */
@@ -372,7 +372,7 @@ static PyObject *buffer_upload(PyObject *module, PyObject *arguments)
     return gop_raise();
 }
 
-/* Reads a tuple of integers; its length, or -1. */
+/* Reads a tuple of integers; returns its length, or -1. */
 static int read_tuple(PyObject *tuple, int64_t *values)
 {
     const Py_ssize_t count = PyTuple_Size(tuple);

@@ -1,15 +1,15 @@
 /*
- * call.c - Call: a request that is not run yet, for what times, plans or repeats calls.
+ * call.c - Call: a request that is not run yet, so that it can be timed, planned or repeated.
  *
- * Made of the arguments of a public function (front.c), or by Python's own functions of
- * operands and parameters as the core takes them.
+ * It is made from the arguments of a public function (front.c), or, by Python's own functions,
+ * from operands and parameters as the core takes them.
  */
 #include "python/python.h"
 
 #include <structmember.h>
 
 typedef struct call {
-    PyObject_HEAD PyObject *given; /* keeps what the request has borrowed */
+    PyObject_HEAD PyObject *given; /* keeps alive what the request has borrowed */
     PyObject *op, *operands, *params, *device;
     gop_request request;
 } call;
@@ -89,7 +89,7 @@ static PyObject *call_new(PyTypeObject *class, PyObject *arguments, PyObject *ke
     return NULL;
 }
 
-/* The request for another run: its arrays are read again. */
+/* The request for another run, whose arrays are read again. */
 static gop_request *anew(PyObject *self)
 {
     gop_request *const r = &((call *)self)->request;
@@ -112,11 +112,9 @@ static PyObject *call_choose(PyObject *self, PyObject *nothing)
 /* plan() or plan(facts of a GPU that is not there) */
 static PyObject *call_plan(PyObject *self, PyObject *arguments)
 {
-    gop_device_info like;
     PyObject *facts = NULL;
     if (!PyArg_ParseTuple(arguments, "|O:plan", &facts)) return NULL;
-    if (facts && gop_read_like(facts, &like) < 0) return NULL;
-    return gop_with_device(gop_request_plan(anew(self), facts ? &like : NULL));
+    return gop_with_device(gop_request_plan(anew(self), facts));
 }
 
 /* time(n_warmup, n_repeat, cold) */

@@ -1,5 +1,5 @@
 /*
- * convert.c - between Python's objects and core's: arrays, dtypes, devices, failures.
+ * convert.c - converts between Python's objects and core's: arrays, dtypes, devices, failures.
  */
 #define GOP_IMPORTS_NUMPY
 #include "core/arrays/order.h"
@@ -90,7 +90,7 @@ PyObject *gop_raise(void)
 
 /* ---- dtypes ---- */
 
-/* ml_dtypes' own, or one of two bytes in its place; by the GIL. */
+/* ml_dtypes' own, or two bytes in its place. The GIL guards it. */
 static PyArray_Descr *bfloat16_descr;
 
 int gop_set_bfloat16(PyObject *dtype)
@@ -131,7 +131,7 @@ int gop_plain_dtype(const PyArray_Descr *descr, gop_dtype *out)
     static struct {
         const PyArray_Descr *descr; /* one object for good */
         gop_dtype dtype;
-    } plain[NPY_NTYPES_LEGACY]; /* by NumPy's numbers; filled by the GIL */
+    } plain[NPY_NTYPES_LEGACY]; /* by NumPy's numbers; the GIL guards it */
     const int number = descr->type_num;
     if (!plain[NPY_BOOL].descr)
         for (int d = GOP_NDTYPES - 1; d >= 0; d--) {

@@ -31,7 +31,7 @@ static int code_of(gop_dtype dtype)
     }
 }
 
-/* All but shape and strides. */
+/* Everything but shape and strides. */
 static dl_tensor tensor_of(const gop_array *array)
 {
     dl_tensor t = {.data = array->data, .ndim = array->ndim};
@@ -63,7 +63,7 @@ typedef struct exported {
 
 static void free_exported(exported *e)
 {
-    if (Py_IsInitialized()) { /* after the interpreter's end there is nothing to give back */
+    if (Py_IsInitialized()) { /* after the interpreter's end, nothing can be given back */
         PyGILState_STATE state = PyGILState_Ensure(); /* a library calls from any thread */
         Py_XDECREF(e->owner);
         PyGILState_Release(state);
@@ -237,7 +237,7 @@ PyObject *gop_dlpack_import(PyObject *capsule, gop_array *array, int *readonly)
                          NULL);
 }
 
-/* Not before the Buffer is made: if that fails, the memory is still the capsule's to free. */
+/* Called once the Buffer is made. If that fails, the capsule still frees the memory. */
 void gop_dlpack_take(PyObject *capsule, PyObject *owner)
 {
     const int versioned = PyCapsule_IsValid(capsule, "dltensor_versioned");

@@ -1,5 +1,5 @@
 /*
- * exact.c - exact sums that come back as their numbers: states of exact/v1, rounded at the end.
+ * exact.c - rounds exact sums that Python holds as their numbers, as states of exact/v1.
  */
 #include "core/exact.h"
 #include "python/python.h"

@@ -1,12 +1,12 @@
 /*
- * foreign.c - arrays of CuPy and PyTorch, read and made without Python.
+ * foreign.c - reads and makes arrays of CuPy and PyTorch without Python.
  *
- * Only arrays whose library works on the device's default stream: our work goes there too, so
- * neither has to wait for the other. gpuops/arrays.py handles all others, and their errors.
+ * Their library has to work on the device's default stream. Our work goes there too, so neither
+ * waits for the other. gpuops/arrays.py handles all other arrays, and their errors.
  */
 #include "python/dlpack.h"
 
-enum { TYPES = 16 }; /* that are kept in mind, arrays or not */
+enum { TYPES = 16 }; /* the types that are remembered, of arrays or not */
 
 typedef struct known {
     PyTypeObject *type;
@@ -14,7 +14,7 @@ typedef struct known {
     const dl_exchange_api *api;
 } known;
 
-static known types[TYPES]; /* by the GIL, as next_type and cupy */
+static known types[TYPES]; /* the GIL guards these, next_type and cupy */
 static int next_type;
 static struct {
     PyObject *ndarray;            /* the class */
@@ -35,7 +35,7 @@ static PyObject *attribute(PyObject *object, int word)
     return PyObject_GetAttr(object, gop_words[word]);
 }
 
-/* Whether the type is itself the class that a module is known for. */
+/* Whether the type is that class itself, and no subclass. */
 static int is_named(PyObject *type, const char *module, const char *name)
 {
     PyObject *m = PyObject_GetAttrString(type, "__module__");
@@ -66,7 +66,7 @@ static void find_member(const char *where, const char *name, PyObject **found)
     PyErr_Clear();
 }
 
-/* Modules made by Cython offer each other functions of C by their signatures. */
+/* Modules made by Cython offer each other C functions by their signatures. */
 static void find_stream(void)
 {
     static const char signature[] = "intptr_t (int)";
@@ -79,8 +79,8 @@ static void find_stream(void)
     Py_XDECREF(table); /* the function lives as long as its module */
 }
 
-/* cupy.empty and ndarray's own constructor take half of the time of making an array: a plain
- * one needs only two methods of its base class. */
+/* cupy.empty and ndarray's constructor take half of the time of making an array. A plain one
+ * needs only two methods of its base class. */
 static void find_methods(void)
 {
     PyObject *base = PyObject_GetAttrString(cupy.ndarray, "__base__");
@@ -105,7 +105,7 @@ static int find_cupy(PyObject *type)
     return cupy.current_stream != NULL;
 }
 
-/* What is known of a type; it is looked at once. */
+/* What is known of a type, which is looked at once. */
 static const known *look_up_kind(PyTypeObject *type)
 {
     for (int i = 0; i < TYPES; i++)
@@ -122,7 +122,7 @@ static const known *look_up_kind(PyTypeObject *type)
     return k;
 }
 
-/* A tensor that takes part in automatic differentiation is not for us. */
+/* A tensor that takes part in automatic differentiation is not read here. */
 static int is_constant(PyObject *tensor)
 {
     PyObject *gradient = attribute(tensor, GOP_WORD_requires_grad);
@@ -131,8 +131,8 @@ static int is_constant(PyObject *tensor)
     return constant;
 }
 
-/* Its memory has the values: they are not to be negated first, or their imaginary parts. The
- * class is PyTorch's own, so no code of the caller's runs. */
+/* Whether the memory has the values themselves, with no negation or conjugation pending. The
+ * class is PyTorch's own, so none of the caller's code runs. */
 static int is_resolved(PyObject *tensor, int word)
 {
     PyObject *pending = PyObject_CallMethodObjArgs(tensor, gop_words[word], NULL);
@@ -161,7 +161,7 @@ static int torch_follows(const dl_exchange_api *api, int ordinal)
            (uintptr_t)stream <= (uintptr_t)GOP_DEFAULT_STREAM;
 }
 
-/* The attribute of an attribute, as an integer. */
+/* An attribute that is an integer; 0 without one. */
 static size_t number_of(PyObject *object, int word)
 {
     PyObject *value = object ? attribute(object, word) : NULL;
@@ -170,8 +170,8 @@ static size_t number_of(PyObject *object, int word)
     return number;
 }
 
-/* Whether the driver is to be asked whose the memory is: a class of the caller's own may say
- * anything, and memory from elsewhere be anywhere. */
+/* Whether the driver has to say whose memory it is. A class of the caller's may claim anything,
+ * and memory of another library may be anywhere. */
 static int is_unknown(PyObject *data)
 {
     PyObject *memory = attribute(data, GOP_WORD_mem);
@@ -182,8 +182,8 @@ static int is_unknown(PyObject *data)
     return unknown;
 }
 
-/* A new reference to its strides, or to None for C order: for a tuple CuPy takes ten times as
- * long as for the flag. */
+/* A new reference to its strides, or to None for C order. CuPy takes ten times as long for the
+ * tuple as for the flag. */
 static PyObject *strides_of(PyObject *object)
 {
     PyObject *dense = attribute(object, GOP_WORD__c_contiguous);
@@ -217,7 +217,7 @@ static int read_cupy(PyObject *object, gop_foreign *foreign)
     return read;
 }
 
-/* Whether an operand before operand i follows CuPy's stream on its device, too. */
+/* Whether CuPy's stream on this device was asked for with an operand before operand i. */
 static int was_asked(const gop_foreign *foreign, int i)
 {
     for (int before = 0; before < i; before++)
@@ -259,7 +259,7 @@ int gop_read_foreign(PyObject *object, const gop_foreign *foreign, gop_array *ar
 
 static void ignore(void *context, const char *kind, const char *message) {}
 
-/* An allocator makes C order, so it is asked for the axes as they are to lie in memory. */
+/* PyTorch's allocator makes C order, so the axes are passed in the order of memory. */
 static PyObject *make_torch(const dl_exchange_api *api, gop_array *array)
 {
     dl_versioned *managed = NULL;
@@ -291,7 +291,7 @@ static PyObject *empty_cupy(PyObject *shape, PyObject *dtype)
     return made;
 }
 
-/* On CuPy's current device, which may be another than the operands'. */
+/* CuPy makes it on its current device, which may not be the operands' device. */
 static PyObject *make_cupy(gop_array *array)
 {
     PyObject *shape = gop_shape_tuple(array->ndim, array->shape);
@@ -324,7 +324,7 @@ PyObject *gop_make_foreign(const gop_foreign *foreign, gop_array *array)
     return NULL;
 }
 
-/* The library of that name, once one of its arrays was seen; without its memory. */
+/* Finds the library of that name, if one of its arrays was seen before. */
 static int named(PyObject *kind, gop_foreign *foreign)
 {
     for (int i = 0; i < TYPES; i++) {

@@ -1,9 +1,10 @@
 /*
- * front.c - parsing begins: the functions of array operations and reductions that users call.
+ * front.c - parsing begins: the array operations and reductions that users call.
  *
- * Each is one entry point below and one line of the table `signatures`; its words, their places
- * and its documentation are those of the def of its name in gpuops/ops.py or reductions.py. A
- * call is bound to them here, read by arguments.c or reduction.c, and run by request.c.
+ * Each has an entry point below and a line in the table `signatures`. Its arguments, their
+ * order and its documentation come from the def of its name in gpuops/ops.py or reductions.py.
+ * Here a call is bound to these arguments; arguments.c or reduction.c reads them, and request.c
+ * runs the call.
  */
 #include "core/host/threads.h"
 #include "core/ops/reduce.h"
@@ -36,12 +37,12 @@ static int find_word(const gop_signature *s, PyObject *said)
 {
     for (int i = 0; i < s->count; i++)
         if (gop_words[s->words[i]] == said) return s->words[i];
-    for (int i = 0; i < s->count; i++) /* not the very string */
+    for (int i = 0; i < s->count; i++) /* an equal string that is not interned */
         if (PyUnicode_Compare(gop_words[s->words[i]], said) == 0) return s->words[i];
     return -1;
 }
 
-/* The value of each word, or NULL; 0 where the call is not one of the function's. */
+/* Finds the value of each argument, or NULL. Returns 0 if the call does not fit the def. */
 static int bind(const gop_signature *s, PyObject *const *arguments, Py_ssize_t count,
                 PyObject *said, PyObject *values[GOP_NARGUMENTS])
 {
@@ -62,7 +63,7 @@ static int bind(const gop_signature *s, PyObject *const *arguments, Py_ssize_t c
     return 1;
 }
 
-/* Says what is wrong with a call that is not bound: Python knows its own grammar. */
+/* Raises what is wrong with a call that does not fit: Python knows its own grammar. */
 static void refuse(const gop_signature *s, PyObject *const *arguments, Py_ssize_t count,
                    PyObject *said)
 {
@@ -193,7 +194,7 @@ PyObject *gop_py_argmax(PyObject *module, PyObject *const *arguments, Py_ssize_t
     return call(ARGMAX, arguments, count, said);
 }
 
-/* ---- the table, and what it takes from each def ---- */
+/* ---- the table, and what it reads from each def ---- */
 
 #define NUMBERS "biufc" /* kinds of dtypes, as in NumPy */
 
@@ -215,7 +216,7 @@ static gop_signature signatures[FUNCTIONS] = {
     [ARGMAX] = {"argmax", gop_py_argmax, 1, NUMBERS, gop_read_reduction},
 };
 
-/* The function of that name, or an exception. */
+/* The function of that name, or -1 with an exception. */
 static int find_function(PyObject *name)
 {
     for (int f = 0; f < FUNCTIONS; f++)
@@ -240,7 +241,7 @@ static int word_of(PyObject *name)
     return -1;
 }
 
-/* The words of a def: those that may be said by their places come first. */
+/* Reads the arguments of a def. Those that may be positional come first. */
 static int read_words(gop_signature *s, PyObject *code)
 {
     PyObject *names = code ? PyObject_GetAttrString(code, "co_varnames") : NULL;
@@ -270,8 +271,8 @@ static int fill(gop_signature *s, PyObject *function)
     return status;
 }
 
-/* front(module, function, text): what is called in the place of a def. The text is its
- * signature, as builtin functions show it, and its documentation. */
+/* front(module, function, text): makes the builtin function that stands for a def. The text is
+ * its signature, as builtin functions show it, and its documentation. */
 static PyObject *front(PyObject *self, PyObject *arguments)
 {
     static PyMethodDef methods[FUNCTIONS];
@@ -282,7 +283,7 @@ static PyObject *front(PyObject *self, PyObject *arguments)
     const char *doc = PyUnicode_AsUTF8AndSize(text, NULL);
     const int f = name && of && doc ? find_function(name) : -1;
     if (f >= 0 && fill(&signatures[f], function) == 0) {
-        Py_INCREF(text); /* both are kept for good */
+        Py_INCREF(text); /* both live as long as the process */
         Py_INCREF(signatures[f].function = function);
         methods[f] =
             (PyMethodDef){signatures[f].name, (PyCFunction)(void (*)(void))signatures[f].entry,

@@ -87,7 +87,7 @@ static PyObject *core_infer(PyObject *module, PyObject *arguments)
                          gop_shape_tuple(r.call.out[0].ndim, r.call.out[0].shape));
 }
 
-/* What can be said of a call without a device: also what is read from its data. */
+/* Checks what can be checked without a device, also in the data. */
 static PyObject *core_check(PyObject *module, PyObject *arguments)
 {
     gop_request r;
@@ -135,7 +135,7 @@ static PyObject *norms(PyObject *module, PyObject *object)
 
 /* ---- the module ---- */
 
-static unsigned long main_thread; /* Python's: it alone runs signal handlers */
+static unsigned long main_thread; /* Python's, the only one that runs signal handlers */
 
 static void main_thread_after_fork(void)
 {
@@ -155,10 +155,9 @@ static int find_main_thread(void)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Asked between pieces of work, with the GIL released: 1 once a signal handler raised. Other
- * threads are not asked: they never run signal handlers, they would wait for the GIL in vain,
- * and at the interpreter's end that wait would end a daemon thread in the middle of its work.
- */
+/* Called between pieces of work, with the GIL released: 1 once a signal handler has raised.
+ * Other threads never run signal handlers. They would wait for the GIL in vain, and at the
+ * interpreter's end that wait would stop a daemon thread in the middle of its work. */
 static int signals_pending(void)
 {
     if (PyThread_get_thread_ident() != main_thread) return 0;
@@ -182,7 +181,7 @@ static PyMethodDef call_functions[] = {
 
 static int module_exec(PyObject *module)
 {
-    /* It has one interpreter's static memory. The slot that says so came with Python 3.12. */
+    /* Its static memory serves one interpreter. The slot that says so came with Python 3.12. */
     if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
         PyErr_SetString(PyExc_ImportError,
                         "gpuops: cannot be imported in a subinterpreter, only "
@@ -208,7 +207,7 @@ static int module_exec(PyObject *module)
     return 0;
 }
 
-/* Without Py_mod_gil: what is filled after the import, marked "by the GIL", relies on it. */
+/* There is no Py_mod_gil: what is filled after the import relies on the GIL. */
 PyMODINIT_FUNC PyInit__core(void)
 {
     static PyModuleDef_Slot slots[] = {{Py_mod_exec, module_exec}, {0, NULL}};

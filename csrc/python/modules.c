@@ -1,5 +1,5 @@
 /*
- * modules.c - kernels compiled while the program runs: a loaded module, and its launches.
+ * modules.c - kernels that are compiled while the program runs: loads a module, launches them.
  */
 #include "python/python.h"
 
@@ -19,8 +19,8 @@ static void end_module(PyObject *capsule)
     free(m);
 }
 
-/* load_module(device, image): the image is bytes, which Python ends with the zero that PTX
- * and sources need. */
+/* load_module(device, image). The image is bytes; Python ends them with the zero that PTX and
+ * sources need. */
 static PyObject *load_module(PyObject *self, PyObject *arguments)
 {
     PyObject *pair;

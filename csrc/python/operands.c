@@ -1,9 +1,8 @@
 /*
- * operands.c - parsing: the arrays of a request, its inputs, `out` and what the result is to
- * be.
+ * operands.c - parsing: the arrays of a request, which are its inputs, `out` and the result.
  *
- * They are read without running code of the caller's. Where some may have run since, what was
- * read holds no more: `is_read` is 0, and they are read anew.
+ * Reading them runs none of the caller's code. If such code may have run since, what was read
+ * may no longer hold: `is_read` is 0, and they are read anew.
  */
 #include "core/arrays/cast.h"
 #include "python/python.h"
@@ -21,7 +20,7 @@ void gop_request_begin(gop_request *r)
     r->spreads = 0;
     r->on_device = r->lent = 0;
     r->is_given = r->is_strict = r->is_scalar = r->is_elementwise = r->is_lines = 0;
-    r->is_read = 1; /* as there are none */
+    r->is_read = 1; /* there are none */
     r->nkept = 0;
     r->nasked = 0;
 }
@@ -44,8 +43,8 @@ int gop_add_input(gop_request *r, PyObject *object)
 
 /* ---- arrays ---- */
 
-/* NumPy's arrays, or device arrays, of one shape that lie without gaps in one order: whatever
- * their axes, an elementwise operation may read each as a line. */
+/* Arrays of one shape that lie without gaps in one order. An elementwise operation may read
+ * each as a line, whatever their axes. */
 typedef struct layout {
     int order; /* NumPy's flags for C and Fortran order; 0: there are gaps */
     int ndim;
@@ -64,7 +63,7 @@ static layout layout_of(PyObject *object)
     return (layout){C, a->ndim, (const npy_intp *)a->shape};
 }
 
-/* The orders in which all of them lie, of those of `first`. */
+/* The orders of `first` in which all of them lie. */
 static int common_order(const layout *first, PyObject *const *objects, int count)
 {
     int order = first->order;
@@ -114,8 +113,8 @@ static int is_writable(PyObject *out)
     return gop_is_device_array(out) && !gop_buffer_readonly(out);
 }
 
-/* An `out` that the result fits as it is, and that shares no memory with the inputs, but may be
- * one of them. Then it is as good as one that was made for the call. */
+/* Reads an `out` that the result fits as it is. It may be one of the inputs, but may not share
+ * memory with them otherwise. Then it is as good as one that was made for the call. */
 static int read_line_out(gop_request *r, const layout *first, int order)
 {
     gop_array *const out = &r->call.out[0];
@@ -128,7 +127,7 @@ static int read_line_out(gop_request *r, const layout *first, int order)
     return r->options.fits = r->options.made = gop_array_is_item_aligned(out);
 }
 
-/* Whether another library lent one of the inputs. */
+/* Whether one of the inputs is another library's. */
 static int is_of_library(const gop_request *r)
 {
     for (int i = 0; i < r->count; i++)
@@ -155,8 +154,8 @@ int gop_read_lines(gop_request *r)
     return r->is_lines = r->is_read = 1;
 }
 
-/* Without running code of the caller's: 1 for an array of another library that is no more what
- * it was when it was asked. */
+/* Returns 1 if another library's array has changed since it was asked. Runs none of the
+ * caller's code. */
 static int read_input(gop_request *r, int i)
 {
     gop_array *const array = &r->call.in[i];
@@ -187,7 +186,7 @@ int gop_read_inputs(gop_request *r)
     for (int i = 0; i < r->count; i++) {
         const int status = read_input(r, i);
         if (status < 0) return -1;
-        if (status > 0) { /* which runs code: all are read anew */
+        if (status > 0) { /* wrapping it runs code, so all are read anew */
             PyErr_Clear();
             if (gop_wrap_input(r, i) < 0) return -1;
             r->on_device = 0;
@@ -204,7 +203,7 @@ int gop_read_inputs(gop_request *r)
 
 /* ---- out, and the result ---- */
 
-/* What `out` is as an array of NumPy or a DeviceArray, or one of another library. */
+/* Finds the array of NumPy, DeviceArray or array of another library that `out` is. */
 int gop_read_out(gop_request *r)
 {
     r->target = r->out;
@@ -216,7 +215,7 @@ int gop_read_out(gop_request *r)
     return r->target ? 0 : -1;
 }
 
-/* For Python an array of another library is a DeviceArray over its memory. */
+/* Python gets another library's array as a DeviceArray over its memory. */
 int gop_wrap_out(gop_request *r)
 {
     if (!gop_is_out_lent(r)) return 0;

@@ -1,5 +1,5 @@
 /*
- * params.c - reading the parameters of a call from a dict; the Python layer has checked types.
+ * params.c - reads the parameters of a call from a dict, whose types Python has checked.
  */
 #include "core/ops/reduce.h"
 #include "python/python.h"
@@ -43,8 +43,8 @@ static int flag(PyObject *params, int word)
     return is;
 }
 
-/* An axis too large for 64 bits is out of bounds for every array: clamped, so that core says
- * so. */
+/* An axis that needs more than 64 bits is out of bounds for every array. It is clamped, so that
+ * core refuses it. */
 static int64_t clamp_axis(PyObject *value)
 {
     int overflow = 0;
@@ -78,7 +78,7 @@ static void read_axes(PyObject *params, gop_call *call, gop_axes *axes)
     Py_XDECREF(value);
 }
 
-/* A Python or NumPy number as the widest form of the dtype's kind. */
+/* Reads a number of Python or NumPy as the widest dtype of that kind. */
 static int read_scalar(PyObject *value, gop_dtype dtype, gop_scalar *out)
 {
     const char kind = gop_dtype_kind(dtype);
@@ -117,7 +117,7 @@ static double real(PyObject *params, int word, double otherwise)
 int gop_read_initial(PyObject *initial, gop_call *call)
 {
     call->params.reduce.has_initial = 1;
-    /* It has the kind of the output, which infer alone knows. */
+    /* Only infer knows the output's kind, in which it is read. */
     gop_call probe = *call;
     if (gop_infer(&probe) != GOP_OK) return gop_raise(), -1;
     return read_scalar(initial, probe.out[0].dtype, &call->params.reduce.initial);
@@ -128,7 +128,7 @@ static void read_transpose(PyObject *params, gop_call *call)
     read_axes(params, call, &call->params.transpose.axes);
 }
 
-/* The word is Python's own, of _core.reductions() or "sumsq". */
+/* The word comes from Python's own code: one of _core.reductions(), or "sumsq". */
 static void read_operation(PyObject *params, gop_reduce_op *op)
 {
     PyObject *word = item(params, GOP_WORD_op);
@@ -153,7 +153,7 @@ static void read_reduce(PyObject *params, gop_call *call)
     Py_XDECREF(initial);
 }
 
-/* The number of an input that is no operand, after those that are; or 0. */
+/* Adds an input that is no operand; returns its number, or 0 if there is none. */
 static int read_input(PyObject *params, int word, gop_call *call)
 {
     PyObject *array = item(params, word);
@@ -163,13 +163,13 @@ static int read_input(PyObject *params, int word, gop_call *call)
     return at;
 }
 
-/* The second output, where it is given. */
+/* Reads the second output, if it is given. */
 static void read_second(PyObject *params, int word, gop_call *call)
 {
     PyObject *array = item(params, word);
     if (!array) return;
     call->nout = 2;
-    gop_read_array(array, &call->out[1], 1); /* no code after this */
+    gop_read_array(array, &call->out[1], 1); /* nothing after this runs the caller's code */
     Py_DECREF(array);
 }
 
@@ -253,7 +253,7 @@ int gop_read_precision(PyObject *value, gop_precision *precision)
     return -1;
 }
 
-/* None is the best. */
+/* None means the highest precision. */
 static void read_matmul(PyObject *params, gop_call *call)
 {
     PyObject *word = item(params, GOP_WORD_precision);
@@ -262,7 +262,7 @@ static void read_matmul(PyObject *params, gop_call *call)
     Py_XDECREF(word);
 }
 
-/* Those that have any, by the names of ops.def. */
+/* The operations that have parameters, by their names in ops.def. */
 static const struct {
     const char *op;
     void (*read)(PyObject *params, gop_call *call);

@@ -1,17 +1,16 @@
 /*
- * place.c - the device of a call, by the order that the head of gpuops/devices.py states, and
- * the library whose array its result is.
+ * place.c - finds the device of a call, in the order that the head of gpuops/devices.py states,
+ * and the library whose array the result becomes.
  */
 #include "python/python.h"
 
-/* What devices.py and arrays.py say. */
+/* Members of devices.py and arrays.py. */
 static PyObject *defaults, *get_default_device, *places, *device_class, *locate, *automatic,
     *at;
 static PyObject *let_go, *give_back;
 static PyObject *cpu_place; /* what "cpu" names, which never changes */
 
-/* The (backend, ordinal) of what a call or a default names, a new reference; None for "auto".
- * Words without code of their own are looked up, for others Python is asked. */
+/* Words without code of their own are looked up; about others it asks Python. */
 PyObject *gop_look_up_place(PyObject *word)
 {
     PyObject *place = NULL;
@@ -24,7 +23,7 @@ PyObject *gop_look_up_place(PyObject *word)
     return place;
 }
 
-/* Where the device arrays among the inputs lie: all of them on one device. */
+/* Finds the one device on which all device arrays among the inputs lie. */
 static int place_of_arrays(gop_request *r)
 {
     const gop_array *first = NULL;
@@ -51,8 +50,7 @@ static int place_of_arrays(gop_request *r)
     return 0;
 }
 
-/* Takes the reference to a word; 1 once its device is read, 0 for none, -1 with an exception.
- */
+/* Takes the reference to a word. Returns 1 if its device is read, 0 if it names none. */
 static int take_word(PyObject *word, gop_device *device)
 {
     PyObject *place = word ? gop_look_up_place(word) : NULL;
@@ -79,7 +77,7 @@ int gop_choose_place(gop_request *r, PyObject *named, int said)
         if (found) return found;
         asked = 1;
     }
-    if (!r->options.kernel && !op->work) { /* of little work: the bus alone costs more */
+    if (!r->options.kernel && !op->work) { /* the bus would cost more than the work */
         *device = (gop_device){GOP_CPU, 0};
         return asked;
     }
@@ -93,7 +91,7 @@ static int is_borrowed(PyObject *object)
     return gop_is_device_array(object) && gop_handle_kind(object) != Py_None;
 }
 
-/* Two borrowed arrays. */
+/* Compares two borrowed arrays. */
 static int same_library_and_place(PyObject *a, PyObject *b)
 {
     const gop_device at_a = gop_buffer_array(a)->where, at_b = gop_buffer_array(b)->where;
@@ -101,7 +99,7 @@ static int same_library_and_place(PyObject *a, PyObject *b)
            PyUnicode_Compare(gop_handle_kind(a), gop_handle_kind(b)) == 0;
 }
 
-/* What the libraries of borrowed device arrays do from here on comes after our work. */
+/* Lets what the libraries of borrowed arrays do from here on come after our work. */
 static int let_all_go(PyObject *const *operands, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -151,7 +149,7 @@ PyObject *gop_make_theirs(gop_request *r)
     return theirs;
 }
 
-/* The result as the caller gets it, of the library of that name or our own. */
+/* Makes the caller's result, an array of the library of that name or our own. */
 static PyObject *give_back_to(PyObject *made, PyObject *kind)
 {
     PyObject *result = kind == Py_None

@@ -1,5 +1,5 @@
 /*
- * promote.c - common dtypes and casts, for the functions of Python.
+ * promote.c - common dtypes and casts, for functions that are written in Python.
  */
 #include "python/python.h"
 

@@ -1,5 +1,8 @@
 /*
  * python.h - what the files of this folder share; the only folder that includes Python.h.
+ *
+ * A function that returns int returns -1 with an exception, and one that returns an object
+ * NULL. The object is a new reference unless its comment says "borrowed".
  */
 #ifndef GOP_PYTHON_H
 #define GOP_PYTHON_H
@@ -17,10 +20,10 @@
 #include "core/arrays/order.h"
 #include "core/core.h"
 
-/* ---- ask.c: strings of Python's, made once: one made for each look-up would cost more ---- */
+/* ---- ask.c: interned strings, since making one for each look-up would cost more ---- */
 
-/* The words of the public functions, keys of parameters, and what other libraries' arrays have.
- * GOP_WORD_axis is the number of "axis". */
+/* The arguments of the public functions, then keys of parameters, and attributes of other
+ * libraries' arrays. gop_words[GOP_WORD_axis] is "axis". */
 /* clang-format off */
 #define GOP_ARGUMENTS(X)                                                                       \
     X(a) X(b) X(c) X(axes) X(axis) X(device) X(dtype) X(exact) X(initial) X(keepdims)          \
@@ -39,70 +42,72 @@ enum { GOP_LAST_ARGUMENT = GOP_NARGUMENTS - 1, GOP_OTHER_WORDS(X) GOP_NWORDS };
 extern PyObject *gop_words[GOP_NWORDS];
 int gop_words_ready(void);
 
-/* ---- foreign.c ---- */
+/* ---- foreign.c: arrays of CuPy and PyTorch ---- */
 
 typedef enum gop_library { GOP_NO_LIBRARY, GOP_CUPY, GOP_TORCH } gop_library;
 
-/* An array of these libraries, between being asked and being read. */
+/* What gop_ask_foreign found and gop_read_foreign reads. */
 typedef struct gop_foreign {
     gop_library library;
     const void *api; /* PyTorch's table of functions */
-    PyObject *owner; /* what keeps CuPy's memory, or NULL; the asker's to let go */
+    PyObject *owner; /* keeps CuPy's memory alive, or NULL; whoever asked releases it */
     gop_array array; /* CuPy's */
 } gop_foreign;
 
 PyObject *gop_library_word(gop_library library); /* borrowed: "cupy" */
-/* 1 for a plain array of these libraries, operand i of a call whose operands before it were
- * asked; foreign[i].owner is NULL. Runs code of the object's, and so comes before any array's
- * memory is looked at; may leave an exception. */
+/* Returns 1 if operand i is a plain array of these libraries. The operands before it have been
+ * asked, and foreign[i].owner is NULL. This may run code of the object's, so it comes before
+ * any array's memory is read. It may leave an exception. */
 int gop_ask_foreign(PyObject *object, gop_foreign *foreign, int i);
-/* Reads what was asked for, without running Python. */
+/* Reads such an array without running Python; 0 if it has changed since. */
 int gop_read_foreign(PyObject *object, const gop_foreign *foreign, gop_array *array);
-/* A new array of that library in memory of its own allocator, of the array's dtype, shape and
- * strides, which have no gaps, in that place; sets data. NULL without an exception where it has
- * none to give. May run code of the caller's. */
+/* Makes an array of that library in memory of its own allocator, with the array's dtype, shape,
+ * strides (without gaps) and place, and sets data. NULL without an exception if the library has
+ * none to give. May run the caller's code. */
 PyObject *gop_make_foreign(const gop_foreign *foreign, gop_array *array);
-/* The same by the word for the library, which has to work on the default stream. */
+/* The same by the library's word. The library has to work on the default stream. */
 PyObject *gop_make_of_kind(PyObject *kind, gop_array *array);
-/* Whether a library's current stream on a device is the default one; 0 where that is not known,
- * perhaps with an exception. */
+/* Returns 1 if a library's current stream on a device is the default one, and 0 if it is not or
+ * that is not known, perhaps with an exception. */
 int gop_foreign_follows(PyObject *kind, int ordinal);
 extern PyMethodDef gop_foreign_functions[]; /* foreign */
 
-/* ---- request.c: a call on its way from Python's arguments to the core ---- */
+/* ---- a request: a call on its way from Python's arguments to the core ---- */
 
-/* Arrays of other libraries: operands of the public functions, and a result that is given. */
+/* The last of the foreign arrays is `out`; the others are operands of public functions. */
 enum { GOP_OUT = 3, GOP_FOREIGN, GOP_KEPT = 48 };
 
+/* All objects are borrowed, except for `kept`. */
 typedef struct gop_request {
     gop_call call;
     gop_run_options options;
-    const char *name; /* of the function that was called */
+    const char *name; /* the function that was called */
     int count;        /* operands */
-    /* Borrowed, as all objects here that are not in `kept`: NumPy's arrays, device arrays,
-     * arrays of other libraries, or pairs of an array and the dtype that it is read in. */
+    /* Arrays of NumPy, device arrays, arrays of other libraries, or pairs of an array and the
+     * dtype that it is read in. */
     PyObject *inputs[GOP_MAX_INPUTS];
-    int as[GOP_MAX_INPUTS];           /* the dtype that kernels are to have it in, or -1 */
-    gop_foreign foreign[GOP_FOREIGN]; /* those of other libraries */
-    int nasked;                       /* how many were asked, or are none */
-    unsigned lent;                    /* bits of those that are */
-    unsigned on_device; /* bits of the operands that are device arrays: then results are too */
-    /* Read once the device is known: a dict with all parameters of a given call; of others what
-     * is wrong, or cannot be read without the result's dtype. Or NULL. */
+    int as[GOP_MAX_INPUTS]; /* the dtype that kernels get, or -1: the array's own */
+    gop_foreign foreign[GOP_FOREIGN];
+    int nasked;    /* how many of these were asked */
+    unsigned lent; /* bits of those that another library lends */
+    unsigned
+        on_device; /* bits of the operands that are device arrays: then the result is too */
+    /* These are read once the device is known. `params` has all parameters of a given call. Of
+     * other calls, these are values that are wrong or need the result's dtype. Or NULL. */
     PyObject *params, *axes, *initial, *precision;
     gop_axes *late_axes; /* where `axes` go */
-    PyObject *device;    /* what names it, or NULL */
+    PyObject *device;    /* names it, or NULL */
     PyObject *tunables;  /* a dict of integers, or NULL */
-    PyObject *out;       /* what the caller gave for the result, or NULL */
-    PyObject *target;    /* the same as an array, once it is read */
-    PyObject *finish;    /* what makes the caller's result of the core's, or NULL */
-    int is_given;        /* by a function of Python, with `params` */
-    int is_strict;       /* `out` is an array that fits, or the call is refused */
-    int is_read;         /* the arrays, since code of the caller's may have run */
-    int is_scalar;       /* a result of no axes is a number */
+    PyObject *out;       /* the caller's, or NULL */
+    PyObject *target;    /* `out` as an array, once it is read */
+    PyObject *finish;    /* makes the caller's result from the core's, or NULL */
+    int is_given;        /* Python's own functions gave it, with `params` */
+    int is_strict;       /* an `out` that does not fit as it is, is refused */
+    int is_read;         /* the arrays are read, and no code of the caller's ran since */
+    int is_scalar;       /* a result without axes becomes a number */
     int is_elementwise;  /* operands of one layout may be read as lines */
-    int is_lines;        /* and are: what is made for the result has the shape of the first */
-    int spreads;         /* `out` may be larger: 1; 2: but not along the matrices' axes */
+    int is_lines;        /* and they are: the result gets the shape of the first */
+    int spreads;         /* 1: `out` may be larger; 2: but not along the matrices' axes */
     int nkept;
     PyObject *kept[GOP_KEPT];
 } gop_request;
@@ -117,70 +122,70 @@ static inline int gop_is_out_lent(const gop_request *r)
     return r->lent >> GOP_OUT & 1;
 }
 
-/* Code of the caller's may have run: what was read of arrays may hold no more. */
+/* The caller's code may have run, so what was read of arrays may no longer hold. */
 static inline void gop_code_ran(gop_request *r)
 {
     r->is_read = r->options.fits = 0;
 }
 
-/* ---- operands.c ---- */
+/* ---- operands.c: the arrays of a request ---- */
 
 void gop_request_begin(gop_request *r);
 void gop_request_end(gop_request *r);
-int gop_add_input(gop_request *r, PyObject *object); /* its number */
-/* Elementwise operands that lie alike, each as a line; 0 where they do not. */
+int gop_add_input(gop_request *r, PyObject *object); /* returns its number */
+/* Reads elementwise operands of one layout, each as a line; 0 if they have several. */
 int gop_read_lines(gop_request *r);
 int gop_read_inputs(gop_request *r);
 /* Makes a DeviceArray of another library's array, for Python. */
 int gop_wrap_input(gop_request *r, int i);
 int gop_read_out(gop_request *r);
 int gop_wrap_out(gop_request *r);
-/* What the target is as an array; 0 for one of a dtype that the core has not, -1 with an
- * exception. */
+/* Reads the target as an array; 0 if the core does not have its dtype. */
 int gop_look_at_target(gop_request *r, gop_array *array);
-/* Sets dtype, shape, strides and place of an output that is to be made; -1 with an exception.
- */
+/* Sets dtype, shape, strides and place of an output that is to be made. */
 int gop_infer_output(gop_request *r);
 
-/* ---- request.c ---- */
+/* ---- request.c: from a parsed request to its result ---- */
 
-/* Operands and parameters as the core takes them. */
+/* Begins a request with operands and parameters as the core takes them. */
 int gop_request_given(gop_request *r, PyObject *op, PyObject *inputs, PyObject *params);
-/* Tunables, device, arrays and parameters: from here on only the output is missing. */
+/* Reads tunables, device, arrays and parameters. Afterwards only the output is missing. */
 int gop_request_settle(gop_request *r);
 PyObject *gop_make_output(gop_request *r);
 PyObject *gop_request_run(gop_request *r);
 
 /* ---- timed.c ---- */
 
-PyObject *gop_request_plan(gop_request *r, const gop_device_info *like);
+/* `facts`: of a GPU that is not there, or NULL. */
+PyObject *gop_request_plan(gop_request *r, PyObject *facts);
 PyObject *gop_request_time(gop_request *r, PyObject *warmup, PyObject *repeat, PyObject *cold);
 
 /* ---- call.c ---- */
 
 int gop_call_ready(PyObject *module);
-PyObject *gop_call_new(PyObject *given); /* a Call that is to be read; keeps `given` */
+/* Makes a Call whose request is still to be read. It keeps `given` alive. */
+PyObject *gop_call_new(PyObject *given);
 gop_request *gop_call_request(PyObject *call);
 
-/* ---- place.c ---- */
+/* ---- place.c: the device of a call, and the library of its result ---- */
 
 int gop_place_ready(void);
 extern PyMethodDef gop_place_functions[]; /* setup */
-int gop_is_plain_place(PyObject *word);   /* looking it up runs no code */
-/* The (backend, ordinal) of what names a device, a new reference; None for None and "auto". May
- * run code of the caller's. */
+int gop_is_plain_place(PyObject *word);   /* 1 if looking it up runs no code */
+/* The (backend, ordinal) of what names a device; None for None and "auto". May run the caller's
+ * code. */
 PyObject *gop_look_up_place(PyObject *word);
-/* Sets the device of a call whose arrays are read: the named one, or else where its device
- * arrays lie, or unless something was said the default, or what fits. 1 where Python was asked
- * and the arrays are to be read anew, -1 with an exception. */
+/* Sets the device of a request whose arrays are read. It is the named one, or the one where its
+ * device arrays lie, or, if the caller said nothing, the default, or what fits. Returns 1 if
+ * Python was asked and the arrays have to be read anew. */
 int gop_choose_place(gop_request *r, PyObject *named, int said);
-/* A result in memory of the allocator of the operands' library; NULL where there is none. */
+/* Makes a result in memory of the operands' library; NULL without an exception if it has none
+ * to give. */
 PyObject *gop_make_theirs(gop_request *r);
-/* Hands the operands' memory back to their libraries, whose work comes after ours from here on,
- * and gives a result that was made to the first of them, unless it is theirs. Takes the
- * reference to the result. */
+/* Hands the operands' memory back to their libraries, whose later work waits for ours. A result
+ * that is not `is_theirs` goes to the first of these libraries. Takes the reference to it. */
 PyObject *gop_give(const gop_request *r, PyObject *made, int is_theirs);
-/* A dict of facts whose device is gpuops.Device from here on; takes the reference. */
+/* Makes the device of a dict a gpuops.Device; takes the reference to the dict. */
 PyObject *gop_with_device(PyObject *facts);
 
 /* ---- front.c: the functions that users call ---- */
@@ -191,14 +196,14 @@ typedef struct gop_signature {
                        PyObject *said);
     int operands;
     const char *kinds; /* of the dtypes that it takes, or "any" */
-    /* Reads the words' values, NULL for what was not said; -1 with an exception. */
+    /* Reads the arguments' values, which are NULL where the caller gave none. */
     int (*read)(gop_request *r, const struct gop_signature *s, PyObject *const *values);
-    gop_dtype least; /* takes part in the promotion of integers; 0: none does */
+    gop_dtype least; /* integers are promoted to at least this dtype; 0: they are not */
     uint32_t dtypes; /* bits of those kinds */
     gop_op op;
     int reduction; /* a gop_reduce_op, or -1 */
-    /* From its def: the words in their order, how many may be said by their places, and how
-     * many have to be said. */
+    /* From its def: the arguments in order, how many may be positional, how many are required.
+     */
     int count, positional, required;
     unsigned char words[GOP_NARGUMENTS];
     PyObject *function;
@@ -211,15 +216,16 @@ extern PyMethodDef gop_front_functions[]; /* front, call_of */
 int gop_read_elementwise(gop_request *r, const gop_signature *s, PyObject *const *values);
 int gop_read_matmul(gop_request *r, const gop_signature *s, PyObject *const *values);
 int gop_read_transpose(gop_request *r, const gop_signature *s, PyObject *const *values);
-/* Adds the first operand, of the dtypes that the function takes, after `out` was asked whose it
- * is. */
+/* Adds the first operand, which has to be of a dtype that the function takes. Before, it asks
+ * whether `out` is another library's. */
 int gop_read_first(gop_request *r, const gop_signature *s, PyObject *a, PyObject *out);
+/* Has an operand read in another dtype; `word` is its argument. */
 int gop_read_input_as(gop_request *r, int i, int word, gop_dtype dtype);
-/* Axes beside the first operand; `several` may stand in any sequence. */
+/* Reads axes of the first operand. `several`: they may be any sequence. */
 int gop_read_axes_of(gop_request *r, PyObject *value, int several, gop_axes *axes);
 int gop_read_how(gop_request *r, PyObject *kernel, PyObject *tunables, PyObject *device);
-PyObject *gop_out_of(PyObject *value); /* NULL for None and `...` */
-int gop_ask_out(gop_request *r);       /* whose it is, of a call that is given */
+PyObject *gop_out_of(PyObject *value); /* borrowed; NULL for None and `...` */
+int gop_ask_out(gop_request *r);       /* asks whether a given call's `out` is a library's */
 
 /* ---- reduction.c ---- */
 
@@ -240,101 +246,80 @@ int gop_read_reduction(gop_request *r, const gop_signature *s, PyObject *const *
 #define X(enumerator, function) GOP_ASK_##enumerator,
 enum { GOP_QUESTIONS(X) GOP_NQUESTIONS };
 #undef X
-PyObject *gop_pack_tuple(PyObject *const *items, Py_ssize_t count); /* a new tuple */
-/* Takes the reference to an object, which lives as long as the request; borrowed, or NULL. */
+PyObject *gop_pack_tuple(PyObject *const *items, Py_ssize_t count);
+/* Keeps an object, whose reference it takes, as long as the request lives. Borrowed. */
 PyObject *gop_keep(gop_request *r, PyObject *owned);
-/* The answer, borrowed: the request keeps it, and its arrays are to be read anew. Without a
- * request a new reference. NULL with an exception. */
+/* The answer to a question. It is borrowed, as the request keeps it, and the request's arrays
+ * have to be read anew. Without a request it is a new reference. */
 PyObject *gop_ask(gop_request *r, int question, const char *format, ...);
-int gop_is_critical(void);              /* an exception is set that is no error, as Ctrl-C */
+int gop_is_critical(void); /* 1 for an exception that is no error, such as Ctrl-C */
 extern PyMethodDef gop_ask_functions[]; /* setup_arguments */
 
-/* ---- promote.c ---- */
-
-extern PyMethodDef gop_promote_functions[]; /* casts, copy, float_environment, promote */
-
-/* ---- exact.c ---- */
-
-extern PyMethodDef gop_exact_functions[]; /* exact_round */
-
-/* ---- convert.c ---- */
+/* ---- convert.c: dtypes, NumPy's arrays, devices, failures ---- */
 
 int gop_numpy_ready(void);
-/* Raises the calling thread's failure as its Python exception; always returns NULL. */
+/* Raises the calling thread's failure as its Python exception. Always NULL. */
 PyObject *gop_raise(void);
-
 int gop_read_ndarray(PyObject *object, gop_array *array, int writable);
-/* Sets the dtype that kernels have it in; in memory its elements stay as they are. */
+/* Sets the dtype that kernels get; in memory the elements stay as they are. */
 void gop_read_as(gop_array *array, gop_dtype dtype);
-/* Reads one of NumPy's own native dtypes, or bfloat16, at once; 0 for any other. */
+/* Returns 1 for NumPy's own native dtypes and bfloat16. */
 int gop_plain_dtype(const PyArray_Descr *descr, gop_dtype *out);
-/* An exact ndarray of such a dtype; 0 for anything else. */
+/* Returns 1 for an ndarray, of that very class, of such a dtype. */
 int gop_plain_array(PyObject *object, gop_array *array);
-/* -1 with an exception if addresses of its elements would not fit a pointer. */
+/* Fails if addresses of its elements would not fit a pointer. */
 int gop_check_reach(const char *what, const gop_array *array);
-int gop_read_dtype(PyObject *dtype, gop_dtype *out);     /* of anything numpy.dtype() takes */
-PyArray_Descr *gop_descr(gop_dtype dtype);               /* new reference */
+int gop_read_dtype(PyObject *dtype, gop_dtype *out); /* of anything that numpy.dtype() takes */
+PyArray_Descr *gop_descr(gop_dtype dtype);
 int gop_read_device(PyObject *pair, gop_device *device); /* ("cuda", 0) */
 PyObject *gop_device_pair(gop_device device);
-/* What explain() tells of the kernels that may be chosen, and with that, whose reference it
- * takes, of the call. */
-PyObject *gop_weighed_tuple(const gop_weighed *list, int count);
-/* The facts of a GPU that is not there, as gpuops/_show/gpus.py has them. */
-int gop_read_like(PyObject *facts, gop_device_info *info);
-PyObject *gop_plan_dict(const gop_request *r, const gop_explanation *plan,
-                        PyObject *candidates);
 PyObject *gop_shape_tuple(int ndim, const int64_t *values);
-/* A new uninitialised ndarray with the array's dtype, shape and strides, which have no gaps;
- * sets its data. */
+/* Makes an uninitialised ndarray with the array's dtype, shape and strides (without gaps), and
+ * sets data. */
 PyObject *gop_new_ndarray(gop_array *array);
-/* The same of a line, with the dtype, shape and order of `like`. */
+/* The same for a line, with the dtype, shape and order of `like`. */
 PyObject *gop_new_like(gop_array *line, PyArrayObject *like);
 int gop_set_bfloat16(PyObject *dtype);
 
-/* ---- params.c ---- */
+/* ---- params.c: parameters of a given call, from a dict ---- */
 
 int gop_read_op(const char *name, gop_op *op);
-/* Reads params into call->params, and a second output if the op has one. */
+/* Reads params into call->params, and a second output if the operation has one. */
 int gop_read_params(PyObject *params, gop_call *call);
 int gop_read_tunables(PyObject *tunables, gop_call *call);
 int gop_read_axes(PyObject *tuple, const char *op, gop_axes *axes);
-/* Reads `initial` of a reduction, after its operands. */
+/* Reads `initial` of a reduction, whose operands are read. */
 int gop_read_initial(PyObject *initial, gop_call *call);
 int gop_read_precision(PyObject *word, gop_precision *precision);
 
-/* ---- buffer.c ---- */
+/* ---- buffer.c: device arrays ---- */
 
-extern PyTypeObject *gop_buffer_type;
 int gop_buffer_ready(PyObject *module);
-/* The array of a Buffer, or of a Handle of one; NULL for anything else. */
+/* The array of a Buffer, or of a Handle of one; NULL for any other object. */
 const gop_array *gop_buffer_array(PyObject *object);
 int gop_buffer_readonly(PyObject *buffer);
-/* Reads an ndarray or a Buffer into a gop_array, or a pair of one and the dtype that kernels
- * are to have it in; 0, or -1 with an exception. */
+/* Reads an ndarray or a Buffer, or a pair of one and the dtype that kernels get. */
 int gop_read_array(PyObject *object, gop_array *array, int writable);
-/* Device memory of the array's dtype, shape and strides, which have no gaps; sets data, where.
- */
+/* Makes device memory of the array's dtype, shape and strides (without gaps); sets data and
+ * where. */
 PyObject *gop_buffer_new(const char *op, gop_array *array, gop_device device);
-/* Sets the ordinal of a CUDA array to that of the GPU whose memory it is; -1 with an exception
- * if it is none's. */
+/* Sets the ordinal of a CUDA array to that of the GPU whose memory it is. */
 int gop_check_whose(gop_array *array);
-/* Reads what another library says of memory at array->data: the shape, and strides in bytes, or
- * None for C order. Its reach is checked; 0, or -1 with an exception. */
+/* Reads what another library says of memory at array->data: its shape, and its strides in bytes
+ * or None for C order. Checks its reach. */
 int gop_read_layout(const char *what, PyObject *shape, PyObject *strides, gop_array *array);
 PyObject *gop_buffer_borrow(const gop_array *array, PyObject *owner, int readonly);
 extern PyMethodDef gop_buffer_functions[]; /* upload, empty, borrow, order, wait */
-/* gpuops.DeviceArray, which is a Handle; of that class itself; a new one. */
-extern PyObject *gop_device_array_class;
-int gop_is_device_array(PyObject *object);
+extern PyObject *gop_device_array_class;   /* gpuops.DeviceArray, which is a Handle */
+int gop_is_device_array(PyObject *object); /* 1 if it is of that very class */
 PyObject *gop_device_array(PyObject *buffer, PyObject *kind);
-PyObject *gop_handle_kind(PyObject *handle); /* the word for its library, or None; borrowed */
+PyObject *gop_handle_kind(PyObject *handle); /* borrowed: its library's word, or None */
 
-/* ---- tables.c ---- */
+/* ---- more functions for Python ---- */
 
-extern PyMethodDef gop_table_functions[];
-
-/* ---- modules.c ---- */
-
-extern PyMethodDef gop_module_functions[]; /* load_module, launch */
+extern PyMethodDef gop_promote_functions[]; /* casts, copy, float_environment, promote */
+extern PyMethodDef gop_exact_functions[];   /* exact_round */
+extern PyMethodDef gop_table_functions[];   /* ladder, devices, threads, ... */
+extern PyMethodDef gop_module_functions[];  /* load_module, launch */
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * reduction.c - parsing: what users pass to a reduction, read into a request.
+ * reduction.c - parsing: reads what users pass to a reduction into a request.
  */
 #include "core/ops/reduce.h"
 #include "python/python.h"
 
-/* reduce() takes the operation as an argument; the other functions are named after it. */
+/* reduce() takes the operation as an argument; the other functions have its name. */
 static int read_operation(gop_request *r, const gop_signature *s, PyObject *op)
 {
     gop_reduce_params *const p = &r->call.params.reduce;
@@ -19,7 +19,7 @@ static int read_operation(gop_request *r, const gop_signature *s, PyObject *op)
     return 0;
 }
 
-/* A word of "yes" or "no"; other objects are asked about. */
+/* Reads True or False; Python reads any other object. */
 static int read_flag(gop_request *r, PyObject *value, int question)
 {
     if (!value || value == Py_False) return 0;
@@ -28,11 +28,11 @@ static int read_flag(gop_request *r, PyObject *value, int question)
     return value ? PyObject_IsTrue(value) : -1;
 }
 
-/* What the arguments beside `a` need Python for. */
+/* What the arguments beside `a` say of the result. */
 typedef struct reduction {
     PyObject *out, *dtype;      /* as given, or NULL */
-    gop_dtype have, result, to; /* of the elements, the core's result, what the caller gets */
-    PyObject *final;            /* `to`, where it is not the result's, or NULL */
+    gop_dtype have, result, to; /* of the elements, the core's result, the caller's result */
+    PyObject *final;            /* `to`, if it differs from `result`, or NULL */
 } reduction;
 
 static int is_numeric(gop_reduce_op op)
@@ -40,7 +40,7 @@ static int is_numeric(gop_reduce_op op)
     return op == GOP_SUM || op == GOP_PROD || op == GOP_MIN || op == GOP_MAX || op == GOP_MEAN;
 }
 
-/* Whether `out` has no say in the dtype that elements are read in. */
+/* Whether `out` does not change the dtype in which elements are read. */
 static int is_plain_out(gop_request *r, const reduction *d)
 {
     gop_array target;
@@ -51,7 +51,7 @@ static int is_plain_out(gop_request *r, const reduction *d)
                            !strchr("biu", gop_dtype_kind(d->have));
 }
 
-/* The dtypes of elements, result and what the caller gets. */
+/* Finds the dtypes of elements, core's result and caller's result. */
 static int read_dtypes(gop_request *r, reduction *d)
 {
     const gop_reduce_op op = r->call.params.reduce.op;
@@ -72,7 +72,7 @@ static int read_dtypes(gop_request *r, reduction *d)
     return gop_read_input_as(r, 0, GOP_WORD_a, first);
 }
 
-/* A mask is one more input. */
+/* Adds the mask as one more input. */
 static int read_mask(gop_request *r, PyObject *where)
 {
     gop_reduce_params *const p = &r->call.params.reduce;
@@ -88,7 +88,7 @@ static int read_mask(gop_request *r, PyObject *where)
     return 0;
 }
 
-/* The axes as Python has them. */
+/* The axes as Python takes them. */
 static PyObject *axes_of(gop_request *r)
 {
     const gop_axes *const axes = &r->call.params.reduce.axes;
@@ -117,7 +117,7 @@ static int read_initial(gop_request *r, PyObject *initial, const reduction *d)
     return 0;
 }
 
-/* A mean of nothing is NaN, of which NumPy warns. */
+/* A mean of no elements is NaN, and NumPy warns of it. */
 static int warn_of_empty(gop_request *r)
 {
     const gop_reduce_params *const p = &r->call.params.reduce;
@@ -131,7 +131,7 @@ static int warn_of_empty(gop_request *r)
                : -1;
 }
 
-/* Whether `out` takes what the caller gets. */
+/* Refuses an `out` that the caller's result cannot be cast to. */
 static int check_out(gop_request *r, const reduction *d)
 {
     gop_array target;
@@ -143,7 +143,7 @@ static int check_out(gop_request *r, const reduction *d)
     return gop_ask(r, GOP_ASK_STORE_CHECK, "(sNO)", r->name, final_of(d), r->target) ? 0 : -1;
 }
 
-/* The result becomes another dtype: Python casts it. */
+/* If the caller's result has another dtype than core's, Python casts it. */
 static int read_final(gop_request *r, const reduction *d, int boxed)
 {
     if (!d->final) return 0;

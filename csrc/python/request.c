@@ -1,9 +1,9 @@
 /*
  * request.c - parsing ends: a call whose arguments are read gets its arrays, its device and its
- * result, and is run (gop_run of core/road/parts.c).
+ * result. Then gop_run of core/road/parts.c runs it.
  *
- * What users call has been read by arguments.c and reduction.c; what Python's own functions ask
- * of the core is given as it is (gop_request_given).
+ * arguments.c and reduction.c have read what users call. Python's own functions give operands
+ * and parameters as the core takes them (gop_request_given).
  */
 #include "core/arrays/cast.h"
 #include "core/host/memory.h"
@@ -42,7 +42,7 @@ static int read_late_params(gop_request *r)
     return 0;
 }
 
-/* A pair is the package's own word for a device. */
+/* The package itself names a device by a pair. */
 static PyObject *device_named(gop_request *r)
 {
     PyObject *word = r->device ? r->device : Py_None;
@@ -73,7 +73,7 @@ int gop_request_settle(gop_request *r)
 
 static PyObject *new_buffer(const gop_request *r, gop_array *out)
 {
-    gop_array whole; /* of the shape that was read as a line */
+    gop_array whole; /* has the shape that was read as a line */
     if (!r->is_lines) return gop_buffer_new(gop_call_name(&r->call), out, r->options.device);
     gop_array_assign(&whole, gop_buffer_array(r->inputs[0]));
     PyObject *made = gop_buffer_new(gop_call_name(&r->call), &whole, r->options.device);
@@ -92,12 +92,12 @@ PyObject *gop_make_output(gop_request *r)
     PyObject *made =
         r->is_lines ? gop_new_like(out, (PyArrayObject *)r->inputs[0]) : gop_new_ndarray(out);
     if (made || !PyErr_ExceptionMatches(PyExc_MemoryError)) return made;
-    PyErr_Clear(); /* NumPy's sentence names neither the operation nor what is free */
+    PyErr_Clear(); /* NumPy's sentence names neither the operation nor the free memory */
     gop_no_memory(name, (size_t)gop_array_bytes(out));
     return gop_raise();
 }
 
-/* Whether the call is over before another thread could have the interpreter. */
+/* Whether the call ends before another thread could take the interpreter. */
 static int is_short(const gop_request *r)
 {
     enum { SHORT = 1 << 14 }; /* elements of an array: microseconds */
@@ -143,8 +143,7 @@ static PyObject *run_into_new(gop_request *r)
     return NULL;
 }
 
-/* The output as kernels write it, in a dtype that is cast on the way where it is not its own.
- */
+/* Reads the output. Kernels write it in the result's dtype, which may be cast on the way. */
 static int read_target(gop_request *r, int dtype)
 {
     gop_array *const out = &r->call.out[0];
@@ -155,7 +154,7 @@ static int read_target(gop_request *r, int dtype)
     return 0;
 }
 
-/* What was given for the result, once that is in `target`, the same as an array. */
+/* Returns the caller's `out`, once its array `target` has the result. */
 static PyObject *given_out(gop_request *r, PyObject *target)
 {
     Py_INCREF(target);
@@ -166,7 +165,7 @@ static PyObject *given_out(gop_request *r, PyObject *target)
     return r->out;
 }
 
-/* `dtype` is the result's, or -1: it has to be that of `out`. */
+/* `dtype` is the result's, or -1 if it has to be that of `out`. */
 static PyObject *run_into(gop_request *r, int dtype)
 {
     if (gop_request_settle(r) < 0) return NULL;
@@ -177,7 +176,7 @@ static PyObject *run_into(gop_request *r, int dtype)
     return given_out(r, r->target);
 }
 
-/* The result in an array of its own, from where Python casts or repeats it into `out`. */
+/* Makes the result in an array of its own; Python then casts or repeats it into `out`. */
 static PyObject *run_beside(gop_request *r, int spreads)
 {
     gop_array *const out = &r->call.out[0];
@@ -196,8 +195,8 @@ static PyObject *run_beside(gop_request *r, int spreads)
     return stored;
 }
 
-/* Whether a result is to be repeated over `out`, as NumPy's ufuncs do; of a matmul never along
- * the axes of the matrices themselves. */
+/* Whether a result is repeated over `out`, as NumPy's ufuncs do. A matmul's is not repeated
+ * along the axes of its matrices. */
 static int is_spread(const gop_request *r)
 {
     const gop_array *const result = &r->call.out[0];

@@ -1,5 +1,5 @@
 /*
- * tables.c - what gpuops._core tells of itself: ladders, devices, threads, levels; and sets.
+ * tables.c - tells Python of ladders, devices, threads and levels, and changes settings.
  */
 #include "core/choice.h"
 #include "core/host/memory.h"
@@ -7,7 +7,7 @@
 #include "core/ops/reduce.h"
 #include "python/python.h"
 
-/* Appends what was just made, if it was; takes the reference. */
+/* Appends an object, whose reference it takes; NULL means that making it failed. */
 static int append(PyObject *list, PyObject *made)
 {
     const int status = made ? PyList_Append(list, made) : -1;
@@ -57,7 +57,7 @@ static const char *role_of(const gop_ladder *ladder, const gop_row *row)
     return is_production(ladder, row) ? "production" : roles[row->role];
 }
 
-/* Lessons, production, yardsticks. */
+/* Lessons come first, then production rows, then yardsticks. */
 static int section_of(const gop_ladder *ladder, const gop_row *row)
 {
     if (row->role == GOP_YARDSTICK) return 2;
@@ -179,7 +179,7 @@ static PyObject *load_backend(PyObject *module, PyObject *arguments)
     Py_RETURN_NONE;
 }
 
-/* Starts counting on a backend, or stops: then JSON of what was counted. */
+/* Starts counting on a backend. Or stops, and returns what was counted as JSON. */
 static PyObject *profile(PyObject *module, PyObject *arguments)
 {
     const char *name;
@@ -255,51 +255,6 @@ static PyObject *set_fault(PyObject *module, PyObject *argument)
     if (PyErr_Occurred()) return NULL;
     gop_fault_set(spec);
     Py_RETURN_NONE;
-}
-
-/* ---- what explain() is told ---- */
-
-int gop_read_like(PyObject *facts, gop_device_info *info)
-{
-    const char *name;
-    long long memory, l2, shared;
-    memset(info, 0, sizeof *info);
-    if (!PyArg_ParseTuple(facts, "s(ii)iLLLdd:like", &name, &info->major, &info->minor,
-                          &info->processors, &memory, &l2, &shared, &info->clock,
-                          &info->bandwidth))
-        return -1;
-    PyOS_snprintf(info->name, sizeof info->name, "%.127s", name);
-    info->max_threads_per_block = 1024; /* of every GPU since 2010 */
-    info->warp = 32;
-    info->memory = memory;
-    info->memory_free = -1;
-    info->l2 = l2;
-    info->shared_per_block = shared;
-    return 0;
-}
-
-PyObject *gop_weighed_tuple(const gop_weighed *list, int count)
-{
-    PyObject *all = PyTuple_New(count);
-    for (int i = 0; i < count && all; i++) {
-        const gop_weighed *w = &list[i];
-        PyObject *one =
-            Py_BuildValue("(sdzzs)", w->kernel, w->seconds, w->when, w->why, w->refusal);
-        if (one) PyTuple_SetItem(all, i, one);
-        else Py_CLEAR(all);
-    }
-    return all;
-}
-
-PyObject *gop_plan_dict(const gop_request *r, const gop_explanation *plan, PyObject *candidates)
-{
-    return Py_BuildValue(
-        "{s:N,s:N,s:s,s:d,s:d,s:L,s:d,s:n,s:n,s:n,s:s}", "candidates", candidates, "device",
-        gop_device_pair(r->options.device), "kernel", plan->kernel, "bytes", plan->bytes,
-        "sector_bytes", plan->sector_bytes, "launches", (long long)plan->launches, "flops",
-        plan->flops, "upload_bytes", (Py_ssize_t)plan->upload_bytes, "download_bytes",
-        (Py_ssize_t)plan->download_bytes, "scratch_bytes", (Py_ssize_t)plan->scratch_bytes,
-        "precision", gop_precision_name(plan->precision));
 }
 
 PyMethodDef gop_table_functions[] = {

@@ -1,5 +1,5 @@
 /*
- * acquire.c - the third phase of the road: all memory of a call, before anything is written.
+ * acquire.c - the third phase of the road: gets all memory of a call before it writes any.
  */
 #include "core/road/road.h"
 

@@ -1,5 +1,5 @@
 /*
- * choose.c - the end of the plan: which row of a ladder runs a task, and with which tunables.
+ * choose.c - the plan ends: finds the row of a ladder that runs a task, and its tunables.
  */
 #include <math.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static int takes(const gop_ctx *ctx, const gop_row *row, gop_dtype dtype)
     return gop_row_takes(row, dtype) || (ctx->imagined && (row->imagined >> dtype & 1));
 }
 
-/* 0 for a row whose kernels this build or device lacks. */
+/* Returns 0 if this build or device lacks the row's kernels. */
 static int has_kernels(const gop_ctx *ctx, const gop_row *row)
 {
     for (int dtype = 0; dtype < GOP_NDTYPES; dtype++)
@@ -32,7 +32,7 @@ static int has_kernels(const gop_ctx *ctx, const gop_row *row)
     return 0;
 }
 
-/* Precision is lowered only if the caller asks; a teaching row may lower it, as its caveat
+/* Precision is lowered only if the caller asks. A teaching row may lower it, as its caveat
  * says. */
 static gop_status check_precision(const gop_task *task, const gop_row *row,
                                   const gop_plan *plan)
@@ -85,7 +85,7 @@ static gop_status plan_row(const gop_ctx *ctx, gop_task *task, const gop_row *ro
     return check_precision(task, row, plan);
 }
 
-/* The row's own, or the user's of this device, so that its predicate may look at them. */
+/* Sets the row's own values, or the user's for this device, before its predicate reads them. */
 static void default_tunables(const gop_ctx *ctx, gop_task *task, const gop_row *row)
 {
     const int64_t *const tuned = gop_tuned(ctx, row);
@@ -157,7 +157,7 @@ static gop_status choose_by_name(const gop_ctx *ctx, gop_task *task, const char 
 
 /* ---- without a name ---- */
 
-/* The seconds that each candidate would take, or NULL where the table's order decides. */
+/* The seconds that each candidate would take, or NULL if the table's order decides. */
 static const double *expect(const gop_ctx *ctx, const gop_task *task, const gop_choice *choice,
                             int all, double *seconds)
 {
@@ -166,7 +166,7 @@ static const double *expect(const gop_ctx *ctx, const gop_task *task, const gop_
     return seconds;
 }
 
-/* The next candidate of those that were not tried; -1: there is none. */
+/* The next candidate that was not tried, or -1. */
 static int next_candidate(const gop_choice *choice, const double *seconds, uint32_t tried)
 {
     int next = -1;
@@ -207,8 +207,7 @@ static int runs(const gop_ctx *ctx, gop_task *task, const gop_candidate *candida
     return status == GOP_OK;
 }
 
-/* The first candidate that runs the task; those up to `after`, if that is given, are skipped.
- */
+/* The first candidate that runs the task, of those after `after` if that is given. */
 static const gop_row *choose_candidate(const gop_ctx *ctx, gop_task *task,
                                        const gop_choice *choice, const gop_row *after,
                                        gop_plan *plan)
@@ -228,16 +227,16 @@ static const gop_row *choose_candidate(const gop_ctx *ctx, gop_task *task,
     return NULL;
 }
 
-/* How near a candidate that does not run the task came to it: of those that are for such calls
- * the plan has refused. */
+/* How near a candidate that refuses the task came to it: nearest are those that are for such
+ * calls, and whose plan has refused. */
 static int nearness(const gop_ctx *ctx, const gop_task *task, const gop_candidate *candidate)
 {
     if (candidate->suits && !candidate->suits(ctx, task)) return 1;
     return takes(ctx, candidate->row, task->in[0].dtype) ? 3 : 2;
 }
 
-/* Where no row accepts: why the nearest one does not, of equals the last, which takes most.
- * That the device lacks the dtype is the whole reason. */
+/* If no row accepts the task, says why the nearest one does not; among equals that is the last,
+ * which takes most. A dtype that the device lacks is reason enough. */
 static gop_status say_why(const gop_ctx *ctx, gop_task *task, const gop_choice *choice,
                           gop_plan *plan)
 {
@@ -287,7 +286,7 @@ gop_status gop_choose_before(const gop_ctx *ctx, gop_task *task, const gop_row *
     int r = 0;
     while (ladder->rows[r] != *row) r++;
     const gop_row *before = choose_candidate(ctx, task, ladder->choice, *row, plan);
-    /* Then a lesson: it is slower, but may need no scratch memory. */
+    /* A lesson comes last: it is slower, but may need no scratch memory. */
     while (!before && --r >= 0) {
         const gop_candidate lesson = {.row = ladder->rows[r]};
         if (lesson.row->role == GOP_CONFORMING && runs(ctx, task, &lesson, plan))

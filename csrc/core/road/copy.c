@@ -1,6 +1,5 @@
 /*
- * copy.c - copies that calls are made of: between arrays on a device, and from there to the
- * host.
+ * copy.c - copies between arrays on a device, and from a device to the host.
  */
 #include <string.h>
 
@@ -19,7 +18,7 @@ void gop_copy_call(const gop_array *from, const gop_array *to, gop_call *call)
     for (int d = 0; d < from->ndim; d++) call->params.transpose.axes.axis[d] = d;
 }
 
-/* A frame of its own: a call and a task are large. */
+/* It has a frame of its own: a call and a task are large. */
 static __attribute__((noinline)) gop_status run_on_device(gop_ctx *ctx, const gop_call *call)
 {
     gop_task task;

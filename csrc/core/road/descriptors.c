@@ -1,5 +1,5 @@
 /*
- * descriptors.c - the operations by number: the one file of the road that knows their list.
+ * descriptors.c - finds an operation by its number; no other file of the road knows the list.
  */
 #include "core/core.h"
 

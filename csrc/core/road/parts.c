@@ -14,7 +14,7 @@
 #include "core/host/threads.h"
 #include "core/road/road.h"
 
-/* [begin, end) of an axis of an operand. */
+/* Narrows an operand to [begin, end) of an axis. */
 static void narrow_operand(gop_array *array, int axis, int64_t begin, int64_t end)
 {
     array->data = (char *)array->data + begin * array->strides[axis];
@@ -25,27 +25,27 @@ static void narrow_operand(gop_array *array, int axis, int64_t begin, int64_t en
 
 /* A call that is cut into panels along an axis of the output. */
 typedef struct cut {
-    gop_panels panels;    /* first: what the backend sees; the output is its last operand */
+    gop_panels panels; /* first, as the backend sees only it; the output is its last operand */
     const gop_task *task; /* the whole call; its inputs that are not cut are on the device */
     gop_ctx *ctx;
-    int axis[GOP_MAX_INPUTS + 1]; /* along which each input and the output are cut; -1: not */
-    int64_t width;                /* of a panel along that axis */
-    int input[GOP_MAX_INPUTS];    /* of which operand k is a part */
-    char *memory[GOP_MAX_INPUTS + 1]; /* operand k's, for `depth` panels */
+    int axis[GOP_MAX_INPUTS + 1];     /* along which inputs and output are cut; -1: not cut */
+    int64_t width;                    /* of a panel along that axis */
+    int input[GOP_MAX_INPUTS];        /* operand k is a part of this input */
+    char *memory[GOP_MAX_INPUTS + 1]; /* of operand k, for `depth` panels */
     size_t bytes[GOP_MAX_INPUTS + 1]; /* of one panel */
     void *scratch;
 } cut;
 
 enum {
-    PANELS = 8,             /* that a call is cut into, unless their size is out of bounds */
+    PANELS = 8,             /* of a call, unless their size is out of bounds */
     LEAST_BYTES = 16 << 20, /* of a panel's largest operand: enough to keep both ways busy */
     MOST_BYTES = 128 << 20,
-    RUN_BYTES = 1 << 10, /* that lie together in a view: shorter runs are slow to gather */
+    RUN_BYTES = 1 << 10, /* in a row in a view: shorter runs are slow to gather */
 };
 
 /* ---- where to cut ---- */
 
-/* Whether views of so many elements along an axis consist of long runs. */
+/* Whether views of `width` elements along an axis consist of long runs. */
 static int is_smooth(const gop_array *array, int axis, int64_t width)
 {
     return gop_magnitude(array->strides[axis]) * (uint64_t)width >= RUN_BYTES;
@@ -127,7 +127,7 @@ static void operand(const gop_panels *panels, int panel, int k, gop_array *host,
     device->data = c->memory[k] + (size_t)(panel % panels->depth) * c->bytes[k];
 }
 
-/* The panel as a task of its own, and the kernel that it is for. */
+/* Makes the panel a task of its own, and finds its kernel. */
 static gop_status plan_panel(const cut *c, int panel, gop_task *task, gop_plan *plan)
 {
     const gop_call *call = c->task->call;
@@ -203,7 +203,7 @@ static gop_status run_panels(cut *c)
 
 enum { TILE = 256 }; /* long parts end at multiples of it: so do tiles and aligned runs */
 
-/* Its arrays are all the host's, and no part writes what a later one reads. */
+/* Whether all arrays are the host's, and no part writes what a later one reads. */
 static int can_be_cut(const gop_call *call)
 {
     const gop_descriptor *op = gop_descriptor_of(call->op);
@@ -218,7 +218,7 @@ static int can_be_cut(const gop_call *call)
     return 1;
 }
 
-/* [begin, end) of an axis of the output. */
+/* The part that gives [begin, end) of an axis of the output. */
 static void part_of_call(const gop_call *whole, int axis, int64_t begin, int64_t end,
                          gop_call *part)
 {
@@ -244,8 +244,7 @@ static size_t device_bytes(const gop_call *call)
     return bytes;
 }
 
-/* The axis of the output that leaves the smallest first part; -1 where none makes it smaller.
- */
+/* The axis of the output that leaves the smallest first part; -1 if none makes it smaller. */
 static int choose_part_axis(const gop_call *call)
 {
     gop_call part;
@@ -300,7 +299,7 @@ static gop_status run_parts(const gop_call *call, const gop_run_options *options
 
 /* ---- casts on the host ---- */
 
-enum { CAST_BYTES = 1 << 20 }; /* of copies at a time, a thread: its L2 cache */
+enum { CAST_BYTES = 1 << 20 }; /* of a thread's copies at a time: its L2 cache */
 
 static int64_t bytes_cast(const gop_call *call)
 {
@@ -312,7 +311,7 @@ static int64_t bytes_cast(const gop_call *call)
     return bytes;
 }
 
-/* The axis on which the output's memory goes on last, of those that can be cut; or -1. */
+/* The outermost axis in the output's memory that can be cut, or -1. */
 static int outermost_axis(const gop_array *out)
 {
     int found = -1;
@@ -349,7 +348,7 @@ static gop_status run_cut(gop_road *r, cut *c)
     return run_panels(c);
 }
 
-/* A frame of its own: a cut is large, and most calls have none. */
+/* It has a frame of its own: a cut is large, and most calls have none. */
 static __attribute__((noinline)) gop_status run_cut_or_whole(gop_road *r, int64_t *assumed)
 {
     cut c;

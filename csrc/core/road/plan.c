@@ -1,5 +1,6 @@
 /*
- * plan.c - the second phase of the road: where each array lies on the device, and what runs.
+ * plan.c - the second phase of the road: decides where each array lies on the device, and what
+ * runs.
  *
  * Arrays that kernels cannot use in place get a dense layout, whose addresses come later. Then
  * the operation fills the geometry, and choose.c finds the kernel.
@@ -9,8 +10,8 @@
 #include "core/choice.h"
 #include "core/road/road.h"
 
-/* Whether the device's kernels can use an array in place. `casts`: on the host they cast what
- * they read. */
+/* Whether the device's kernels can use an array in place. `casts`: the operation's kernels cast
+ * what they read on the host. */
 static int lies_well(const gop_ctx *ctx, const gop_array *array, int casts)
 {
     const int facts = ctx->backend->facts;
@@ -40,7 +41,7 @@ gop_status gop_check_place(const gop_ctx *ctx, const char *op, const char *what,
         op, what, index, lives, source->where.ordinal, (int)gop_array_item(source));
 }
 
-/* Dense layout at an address to come: a multiple of 256, as every allocation will be. */
+/* Gives a dense layout at an address to come, a multiple of 256 as every allocation is. */
 static void lay_out(const gop_ctx *ctx, const gop_array *source, gop_array *array,
                     gop_staged *staged)
 {
@@ -60,7 +61,8 @@ static gop_status stage_input(gop_road *r, int i)
     return GOP_OK;
 }
 
-/* An output that shares memory with an input used in place must be written elsewhere first. */
+/* Whether an output shares memory with an input that is used in place: then it is written
+ * elsewhere first. */
 static int needs_copy(const gop_road *r, const gop_array *out)
 {
     for (int i = 0; i < r->call->nin; i++) {
@@ -71,7 +73,7 @@ static int needs_copy(const gop_road *r, const gop_array *out)
     return 0;
 }
 
-/* `copies`: it is written elsewhere first. */
+/* `copies`: the output is written elsewhere first. */
 static gop_status stage_output(gop_road *r, int o, int copies)
 {
     const gop_array *const source = &r->call->out[o];
@@ -88,8 +90,8 @@ static gop_status stage_output(gop_road *r, int o, int copies)
     return GOP_OK;
 }
 
-/* Whether kernels can use every array in place: on the host mostly they can. An output that was
- * made for the call shares no memory with its inputs. */
+/* Whether kernels can use every array in place, as they mostly can on the host. An output that
+ * was made for the call shares no memory with its inputs. */
 static int is_in_place(const gop_road *r, int made)
 {
     int all = made && (r->ctx->backend->facts & GOP_HOST_MEMORY);
@@ -110,7 +112,7 @@ static gop_status stage(gop_road *r, int made)
     memset(r->in, 0, sizeof r->in);
     memset(r->out, 0, sizeof r->out);
     for (int i = 0; i < call->nin; i++) GOP_TRY(stage_input(r, i));
-    /* A result that rests on an assumption waits until that is verified. */
+    /* A result that rests on an assumption waits until kernels have verified it. */
     const int may_be_dropped = r->task.finding < 0 && !made;
     for (int o = 0; o < call->nout; o++)
         GOP_TRY(stage_output(r, o, may_be_dropped || needs_copy(r, &call->out[o])));
@@ -125,7 +127,7 @@ int gop_road_waits(const gop_road *r)
     return waits;
 }
 
-/* Device arrays are all used on one stream; a call on host arrays has a stream of its own. */
+/* All calls on device arrays use one stream; a call on host arrays has a stream of its own. */
 static void choose_stream(gop_road *r)
 {
     const gop_call *call = r->call;

@@ -1,6 +1,6 @@
 /*
- * road.h - a call on its way to a device. Each phase is a file, and goes on with what the one
- * before has filled in:
+ * road.h - a call on its way to a device. Each phase is a file, and reads what the phase before
+ * has filled in:
  *
  *   validate.c  outputs and data, before any device is asked: every device says the same
  *   plan.c      the device, where each array lies there, geometry, kernel (choose.c)
@@ -15,9 +15,9 @@
 
 #include "core/host/memory.h"
 
-/* One operand. In place: `source` is NULL. Staged: `source` is the caller's array and the
- * task's array is a dense copy of it in `memory`, which is on the device or zero-copy: used in
- * place by host and device both. */
+/* One operand. If kernels use it in place, `source` is NULL. If it is staged, `source` is the
+ * caller's array, and the task's array is a dense copy of it in `memory`, which is on the
+ * device, or zero-copy: both host and device use that in place. */
 typedef struct gop_staged {
     const gop_array *source;
     void *memory;
@@ -29,18 +29,18 @@ typedef struct gop_road {
     const gop_call *call;
     const gop_descriptor *op;
     gop_ctx *ctx, imagined;
-    const gop_device_info *like; /* explain's: `ctx` is `imagined`, with which nothing runs */
+    const gop_device_info *like; /* explain's; then `ctx` is `imagined`, and nothing can run */
     gop_arena arena;
     gop_task task;
     const gop_row *row;
     gop_plan plan;
-    int staged; /* 0: every array is used where it lies, and `in` and `out` say nothing */
+    int staged; /* 0: every array is used in place, and `in` and `out` are not filled */
     gop_staged in[GOP_MAX_INPUTS], out[GOP_MAX_OUTPUTS];
-    void *findings;             /* of kernels to which the check was deferred, or NULL */
-    const gop_array *source;    /* what is staged: inputs as `prepare` left them, or as given */
+    void *findings;          /* what kernels find that check the data themselves, or NULL */
+    const gop_array *source; /* the inputs that are staged: as `prepare` left them, or given */
     unsigned float_environment; /* of the caller, to be put back */
     void *stream_before;
-    int in_order; /* its work is done in the order of the calls on device arrays */
+    int in_order; /* its work comes in the order of the calls on device arrays */
 } gop_road;
 
 static inline int gop_lacks_memory(gop_status status)
@@ -50,7 +50,7 @@ static inline int gop_lacks_memory(gop_status status)
 
 /* ---- validate.c ---- */
 
-/* The outputs given are those inferred, or a sentence. */
+/* Refuses outputs that differ from what is inferred. */
 gop_status gop_check_outputs(const gop_call *call) GOP_MUST_CHECK;
 gop_status gop_validate(gop_road *r, const gop_run_options *options) GOP_MUST_CHECK;
 
@@ -58,7 +58,7 @@ gop_status gop_validate(gop_road *r, const gop_run_options *options) GOP_MUST_CH
 
 gop_status gop_plan_call(gop_road *r, const gop_run_options *options,
                          int timing) GOP_MUST_CHECK;
-/* Fails: why an array that has to be used where it lies cannot be. */
+/* Fails with the reason why an array that has to be used in place cannot be. */
 gop_status gop_check_place(const gop_ctx *ctx, const char *op, const char *what, int index,
                            const gop_array *source) GOP_MUST_CHECK;
 /* Whether any result goes to the host, so that the call has to wait for it. */
@@ -66,37 +66,35 @@ int gop_road_waits(const gop_road *r);
 
 /* ---- acquire.c ---- */
 
-/* `named`: the caller asked for this kernel; `timing`: it is timed on the device's own memory.
+/* `named`: the caller asked for this kernel. `timing`: it is timed on the device's own memory.
  */
 gop_status gop_acquire(gop_road *r, int named, int timing) GOP_MUST_CHECK;
-/* Memory for an operand that is staged; `small`: few bytes may stay where host and device both
- * reach them. */
+/* Gets memory for an operand that is staged. `small`: few bytes may go to memory that both host
+ * and device reach. */
 gop_status gop_acquire_operand(gop_ctx *ctx, int small, gop_array *array,
                                gop_staged *staged) GOP_MUST_CHECK;
 void gop_give_back(gop_road *r);
-/* The task's scratch memory. `may_change`: where there is none, a kernel before this one will
- * do as well. */
+/* Gets the task's scratch memory. `may_change`: if there is none, another kernel may run. */
 gop_status gop_acquire_scratch(gop_ctx *ctx, gop_task *task, const gop_row **row,
                                gop_plan *plan, int in_order, int may_change) GOP_MUST_CHECK;
 
 /* ---- scratch.c: memory that a context keeps for its next call ---- */
 
-/* `in_order`: its work follows, and is followed by, that of all calls whose scratch memory is
- * kept. */
+/* `in_order`: its work runs in order with that of all calls whose scratch memory is kept. */
 gop_status gop_scratch_take(gop_ctx *ctx, size_t bytes, int in_order, void **memory);
 /* Hands it back once the call's work is enqueued. */
 void gop_scratch_give(gop_ctx *ctx, void *memory);
 
 /* ---- copy.c ---- */
 
-/* The call that copies between two arrays of one shape: a transposition that leaves the axes
- * where they are. */
+/* Makes the call that copies between two arrays of one shape: a transposition that leaves the
+ * axes where they are. */
 void gop_copy_call(const gop_array *from, const gop_array *to, gop_call *call);
-/* Does so by a kernel alone, where both are on the context's device. */
+/* Copies between two arrays on the context's device, by a kernel. */
 gop_status gop_device_copy(gop_ctx *ctx, const gop_array *from,
                            const gop_array *to) GOP_MUST_CHECK;
 
-/* The same of an array on whatever device, to the host; it waits for that. */
+/* Copies an array of any device to the host, and waits for it. */
 gop_status gop_fetch_from_anywhere(const gop_array *device,
                                    const gop_array *host) GOP_MUST_CHECK;
 
@@ -121,14 +119,14 @@ void gop_road_end(gop_road *r);
 gop_status gop_upload_operand(gop_ctx *ctx, const gop_array *array,
                               const gop_staged *staged) GOP_MUST_CHECK;
 gop_status gop_upload(gop_road *r) GOP_MUST_CHECK;
-/* Waits for results that go to the host, and only enqueues others. */
+/* Waits for results that go to the host, and enqueues others. */
 gop_status gop_download(gop_road *r) GOP_MUST_CHECK;
-/* Memory, transfers and kernels of a call that is planned. `named`: the caller asked for its
- * kernel. `*assumed` becomes what to assume after a refusal. */
+/* The phases after the plan. `named`: the caller asked for its kernel. `*assumed` becomes what
+ * to assume after a refusal. */
 typedef gop_status (*gop_last_phases)(gop_road *r, int named, int64_t *assumed);
 gop_status gop_run_planned(gop_road *r, int named, int64_t *assumed) GOP_MUST_CHECK;
-/* All phases, of which those after the plan are given. `*assumed`: what kernels assume of data
- * and check themselves, 0: nothing; then what to assume next. */
+/* Runs all phases; those after the plan are `last`. `*assumed` is what kernels assume of data
+ * and check themselves, or 0; it becomes what to assume next. */
 gop_status gop_run_phases(const gop_call *call, const gop_run_options *options,
                           gop_last_phases last, int64_t *assumed) GOP_MUST_CHECK;
 #endif

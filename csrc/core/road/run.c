@@ -1,5 +1,5 @@
 /*
- * run.c - the last phase of the road: upload, launch, download; and a call through all phases.
+ * run.c - the last phase of the road: upload, launch, download. And all phases in a row.
  */
 #include <string.h>
 
@@ -52,7 +52,7 @@ gop_status gop_run_planned(gop_road *r, int named, int64_t *assumed)
     return gop_download(r);
 }
 
-/* The calls that checks are made of are not cut. */
+/* Runs a call that a check makes. Such calls are not cut. */
 static gop_status run_whole(const gop_call *call, const gop_run_options *options)
 {
     int64_t assumed = 0;

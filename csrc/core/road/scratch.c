@@ -3,7 +3,7 @@
  *
  * On a GPU, allocating and freeing memory costs more than a launch. Work on the stream of
  * device arrays runs in the order of the calls, so each may reuse the scratch memory of the one
- * before; one block for each context serves all but the largest calls.
+ * before. One block for each context serves all but the largest calls.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,18 +14,18 @@
 
 enum { CONTEXTS = 64, BYTES = 64 << 10 };
 
-/* A context is one thread's at a time, and lives as long as the process. */
+/* A context belongs to one thread at a time, and lives as long as the process. */
 typedef struct block {
     const gop_ctx *ctx;
     void *memory; /* made at first use */
-    int taken;    /* by a call, in which a signal's handler may make another */
+    int taken;    /* a call uses it; meanwhile a signal's handler may make another call */
 } block;
 
 static block blocks[CONTEXTS];
 static atomic_int count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* GPUOPS_KEEP_SCRATCH=0: memory of its own for every call, so that tools see where it ends. */
+/* GPUOPS_KEEP_SCRATCH=0: every call gets memory of its own, so that tools see where it ends. */
 static int wanted(void)
 {
     static atomic_int known; /* 0: not yet */
@@ -46,7 +46,7 @@ static block *find_block(const gop_ctx *ctx)
     return NULL;
 }
 
-/* NULL where there are too many contexts. */
+/* Returns NULL if there are too many contexts. */
 static block *add_block(const gop_ctx *ctx)
 {
     block *added = NULL;

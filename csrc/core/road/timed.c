@@ -1,6 +1,6 @@
 /*
- * timed.c - calls that are explained, and calls that are timed: the road up to the plan, and
- * its phases with events between them.
+ * timed.c - explains calls, by the road up to the plan, and times them, with events between its
+ * phases.
  */
 #include <string.h>
 #include <time.h>
@@ -8,8 +8,8 @@
 #include "core/choice.h"
 #include "core/road/road.h"
 
-/* What memory moves for a plan: whole sectors, and scratch that is written and read again; a
- * CPU's, a piece for each thread, stays in the caches. */
+/* The bytes that memory moves for a plan: whole sectors, and scratch that is written and read
+ * again. A CPU's scratch, a piece for each thread, stays in the caches. */
 static double sector_bytes(const gop_road *r)
 {
     const int on_host = (r->ctx->backend->facts & GOP_HOST_MEMORY) != 0;
@@ -63,8 +63,8 @@ static double seconds_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Times the kernel only, enqueued behind the work that empties the caches: so the device does
- * not wait for the host, as in the timing of peers. */
+/* Times the kernel, enqueued behind the work that empties the caches. So the device does not
+ * wait for the host, as in the timing of peers. */
 static gop_status time_kernel(gop_road *r, gop_times *times)
 {
     const gop_backend *backend = r->ctx->backend;
@@ -76,7 +76,7 @@ static gop_status time_kernel(gop_road *r, gop_times *times)
     return backend->elapsed(r->ctx, 0, 1, &times->kernel);
 }
 
-/* One timed run, part after part: by the wall clock and by the device's events. */
+/* Times one run, part by part, by the wall clock and by the device's events. */
 static gop_status run_timed(gop_road *r, int cold, gop_times *times)
 {
     const gop_backend *backend = r->ctx->backend;
@@ -95,12 +95,12 @@ static gop_status run_timed(gop_road *r, int cold, gop_times *times)
     GOP_TRY(backend->elapsed(r->ctx, 0, 1, &times->upload));
     GOP_TRY(backend->elapsed(r->ctx, 1, 2, &times->kernel));
     GOP_TRY(backend->elapsed(r->ctx, 2, 3, &times->download));
-    /* Where nothing is enqueued, kernels are called at once, on memory that was just emptied
+    /* Without streams nothing is enqueued: kernels run at once, on memory that was just emptied
      * from the caches. */
     return cold && backend->facts & GOP_STREAMS ? time_kernel(r, times) : GOP_OK;
 }
 
-/* Times the whole call, as a caller sees it: it may go in panels, or need no copies. */
+/* Times the whole call, as a caller sees it. It may go in panels, or need no copies. */
 static gop_status time_call(gop_road *r, const gop_run_options *options, int cold,
                             double *seconds)
 {

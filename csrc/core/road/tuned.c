@@ -1,8 +1,8 @@
 /*
- * tuned.c - values of tunables that a user found best on a device: `python -m gpuops.tune`.
+ * tuned.c - values of tunables that a user found best on a device, by `python -m gpuops.tune`.
  *
- * They stand in the place of a row's first values, which are shipped. Python reads them from
- * the user's file when a backend is opened, so before any device of it is used.
+ * They replace a row's first values, which are shipped. Python reads them from the user's file
+ * when it opens a backend, so before any of its devices is used.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static const gop_row *find_row(const gop_backend *backend, gop_op op, const char
     return NULL;
 }
 
-/* The row's own values but for one; 0 where it has no such tunable, or not that value. */
+/* Changes one of the row's own values; returns 0 if it has no such tunable or value. */
 static int take(const gop_row *row, const gop_tunable_value *want, int64_t *values)
 {
     for (int t = 0; t < GOP_MAX_TUNABLES && row->tunables[t].name; t++) {

@@ -1,9 +1,9 @@
 /*
  * validate.c - the first phase of the road: are the arrays what the operation takes?
  *
- * No device is asked, so that every device raises the same sentence. Outputs are inferred from
- * the inputs, and those given are compared with that; then comes the check of the data, unless
- * the call's kernels make it as they read.
+ * It asks no device, so that every device raises the same sentence. It infers outputs from the
+ * inputs and compares those given with them. Then it checks the data, unless the call's kernels
+ * do so as they read.
  */
 #include <string.h>
 
