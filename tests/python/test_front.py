@@ -417,3 +417,15 @@ def test_random_calls():
         plain = len(words) == len(args) and not {*words} & keywords.keys()
         if plain and not any(value is ... for value in args):
             assert ends(at_once, seed, by_words=True) == said, seed
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i8", np.longlong, np.ulonglong, ">f4"])
+def test_an_array_that_grows_while_other_arguments_are_read(dtype):
+    a = np.arange(4).astype(dtype)
+    other = fuzz_calls.Resizing(np.ones(5, dtype), a)
+    result = gpuops.add(a, other)
+    assert a.shape == (5,)
+    engine.same_bits(result, (a + 1).astype(result.dtype))
+    b = np.arange(4).astype(dtype)
+    assert gpuops.sum(b, axis=fuzz_calls.Resizing(0, b)) == b.sum()
+    assert b.shape == (5,)
