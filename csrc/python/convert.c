@@ -291,6 +291,14 @@ PyObject *gop_new_like(gop_array *line, PyArrayObject *like)
 
 /* ---- devices ---- */
 
+int gop_read_backend(const char *name, gop_backend_id *id)
+{
+    if (gop_backend_find(name, id)) return 0;
+    PyErr_Format(PyExc_ValueError,
+                 "there is no backend '%s', expected cpu, cuda, sim or opencl", name);
+    return -1;
+}
+
 int gop_read_device(PyObject *pair, gop_device *device)
 {
     if (!PyTuple_Check(pair) || PyTuple_Size(pair) != 2) {
@@ -301,9 +309,7 @@ int gop_read_device(PyObject *pair, gop_device *device)
     const int ordinal = name ? (int)PyLong_AsLong(PyTuple_GetItem(pair, 1)) : 0;
     if (PyErr_Occurred()) return -1;
     device->ordinal = ordinal;
-    if (gop_backend_find(name, &device->backend)) return 0;
-    PyErr_Format(PyExc_ValueError, "there is no backend '%s', expected cpu, cuda or sim", name);
-    return -1;
+    return gop_read_backend(name, &device->backend);
 }
 
 PyObject *gop_device_pair(gop_device device)

@@ -271,6 +271,7 @@ int gop_plain_array(PyObject *object, gop_array *array);
 int gop_check_reach(const char *what, const gop_array *array);
 int gop_read_dtype(PyObject *dtype, gop_dtype *out); /* of anything that numpy.dtype() takes */
 PyArray_Descr *gop_descr(gop_dtype dtype);
+int gop_read_backend(const char *name, gop_backend_id *id);
 int gop_read_device(PyObject *pair, gop_device *device); /* ("cuda", 0) */
 PyObject *gop_device_pair(gop_device device);
 PyObject *gop_shape_tuple(int ndim, const int64_t *values);

@@ -77,14 +77,6 @@ static PyObject *row_dict(const gop_ladder *ladder, const gop_row *row)
     return dict;
 }
 
-static int read_backend(const char *name, gop_backend_id *id)
-{
-    if (gop_backend_find(name, id)) return 0;
-    PyErr_Format(PyExc_ValueError,
-                 "there is no backend '%s', expected cpu, cuda, sim or opencl", name);
-    return -1;
-}
-
 static PyObject *ladder(PyObject *module, PyObject *arguments)
 {
     const char *op_name, *backend_name;
@@ -92,7 +84,7 @@ static PyObject *ladder(PyObject *module, PyObject *arguments)
     gop_backend_id id;
     const gop_backend *backend;
     if (!PyArg_ParseTuple(arguments, "ss:ladder", &op_name, &backend_name) ||
-        gop_read_op(op_name, &op) < 0 || read_backend(backend_name, &id) < 0)
+        gop_read_op(op_name, &op) < 0 || gop_read_backend(backend_name, &id) < 0)
         return NULL;
     if (gop_backend_get(id, &backend) != GOP_OK) return gop_raise();
     const gop_ladder *rows = backend->ladder(op);
@@ -115,7 +107,7 @@ static PyObject *set_tuned(PyObject *module, PyObject *arguments)
     gop_call call = {.ntunables = 0};
     if (!PyArg_ParseTuple(arguments, "ssssO!:set_tuned", &op, &name, &device, &kernel,
                           &PyDict_Type, &tunables) ||
-        gop_read_op(op, &call.op) < 0 || read_backend(name, &id) < 0 ||
+        gop_read_op(op, &call.op) < 0 || gop_read_backend(name, &id) < 0 ||
         gop_read_tunables(tunables, &call) < 0)
         return NULL;
     if (gop_backend_get(id, &backend) != GOP_OK) return gop_raise();
@@ -128,7 +120,7 @@ static PyObject *devices(PyObject *module, PyObject *argument)
     gop_backend_id id;
     const gop_backend *backend;
     int count = 0;
-    if (!name || read_backend(name, &id) < 0) return NULL;
+    if (!name || gop_read_backend(name, &id) < 0) return NULL;
     if (gop_backend_get(id, &backend) != GOP_OK || backend->count(&count) != GOP_OK)
         return gop_raise();
     PyObject *list = PyList_New(0);
@@ -187,7 +179,7 @@ static PyObject *profile(PyObject *module, PyObject *arguments)
     gop_backend_id id;
     const gop_backend *backend;
     if (!PyArg_ParseTuple(arguments, "sp:profile", &name, &start) ||
-        read_backend(name, &id) < 0)
+        gop_read_backend(name, &id) < 0)
         return NULL;
     if (gop_backend_get(id, &backend) != GOP_OK) return gop_raise();
     if (!backend->profile) {

@@ -50,21 +50,20 @@ gop_status gop_device_copy(gop_ctx *ctx, const gop_array *from, const gop_array 
 static gop_status fetch_items(gop_ctx *ctx, const gop_array *device, const gop_array *host)
 {
     gop_array dense;
+    void *memory = NULL; /* for the elements in the host's layout, if they lie otherwise */
+    gop_status status = GOP_OK;
     const size_t bytes = gop_array_dense(host, &dense);
     dense.where = ctx->device;
     dense.data = device->data;
     if (!gop_array_same_layout(&dense, device)) {
-        void *memory;
         GOP_TRY(ctx->backend->alloc(ctx, bytes, &memory));
         dense.data = memory;
-        gop_status status = gop_device_copy(ctx, device, &dense);
-        if (status == GOP_OK) status = ctx->backend->download(ctx, host, &dense);
-        if (status == GOP_OK) status = ctx->backend->sync(ctx);
-        ctx->backend->release(ctx, memory);
-        return status;
+        status = gop_device_copy(ctx, device, &dense);
     }
-    GOP_TRY(ctx->backend->download(ctx, host, &dense));
-    return ctx->backend->sync(ctx);
+    if (status == GOP_OK) status = ctx->backend->download(ctx, host, &dense);
+    if (status == GOP_OK) status = ctx->backend->sync(ctx);
+    if (memory) ctx->backend->release(ctx, memory);
+    return status;
 }
 
 gop_status gop_fetch(gop_ctx *ctx, const gop_array *device, const gop_array *host)
