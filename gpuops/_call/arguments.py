@@ -1,9 +1,8 @@
-"""arguments - what the core asks about one argument of a call that is not a plain one.
+"""arguments - answers what the core asks about a single argument that is not plain.
 
 The core reads the calls of array operations and reductions itself (csrc/python/arguments.c,
-reduction.c). An operand that is a list, a column of a table or another library's array, a
-dtype, an axis that is no int: each of these it hands to a function here, by itself, and takes
-the answer.
+reduction.c). It hands some arguments, one at a time, to a function here: an operand that is a
+list, a column of a table or another library's array, a dtype, or an axis that is no int.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ __all__ = [
 
 
 def refuse(function, args: tuple, words: dict) -> None:
-    """Raises what is wrong with a call whose words do not fit the `def` of its function."""
+    """Raises what is wrong with a call that does not fit the `def` of its function."""
     name, code = function.__name__, function.__code__
     taken = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     for word in words:
@@ -55,7 +54,7 @@ def convert(op: str, name: str, x, kinds: str = "biufc"):
 
 
 def dtype_of_numbers(op: str, name: str, kinds: str, values) -> np.dtype:
-    """The dtype of Python's numbers where no array is with them."""
+    """The dtype of Python's numbers that have no array beside them."""
     dtype = np.result_type(*values)
     if dtype.kind not in kinds:
         refuse_dtype(op, name, dtype, kinds)
@@ -66,7 +65,7 @@ def read_axes(op: str, value, ndim: int, several: bool):
     """None or a tuple of ints; of a transpose `several` may stand in any sequence."""
     if not several:
         found = axes(op, "axis", value, ndim)
-        if ndim == 0 and isinstance(value, tuple) and value:  # 0 and -1 alone mean the scalar
+        if ndim == 0 and isinstance(value, tuple) and value:  # only 0 and -1 mean the scalar
             raise np.exceptions.AxisError(found[0], 0, op)
         return found
     listed = isinstance(value, Sequence) or (isinstance(value, np.ndarray) and value.ndim > 0)
@@ -86,9 +85,9 @@ def store_into(op: str, given, target, result, spreads: int):
 
 
 class _Words:
-    """An array as words that the core knows; what the bytes mean stays out here.
+    """An array as words that the core knows; what the bytes mean is known only here.
 
-    An item of several words is one more axis, which stays the last.
+    If an item is several words, they are one more axis, which stays last.
     """
 
     def __init__(self, a: np.ndarray, order: tuple[int, ...] | None) -> None:
@@ -137,7 +136,7 @@ def as_words(a, order):
 
 
 def _word(dtype: np.dtype) -> tuple[np.dtype, int]:
-    """The dtype that moves in the core, and how many make an item: itself, if it is known."""
+    """The dtype that moves in the core, the array's own if known, and how many make an item."""
     if dtype.kind in "biufc" and dtype.isnative and dtype.char not in "gGqQ":
         return dtype, 1
     size = min(dtype.itemsize & -dtype.itemsize, 16)
@@ -145,7 +144,7 @@ def _word(dtype: np.dtype) -> tuple[np.dtype, int]:
 
 
 def _checked(a: np.ndarray, order: tuple[int, ...] | None) -> tuple[int, ...]:
-    """The axes counted from the front, once the core has found them right."""
+    """The axes counted from the front, after the core has checked them."""
     _core.infer("transpose", (np.broadcast_to(np.uint8(0), a.shape),), {"axes": order})
     return tuple(range(a.ndim)[::-1] if order is None else [i % a.ndim for i in order])
 
@@ -197,7 +196,7 @@ def warn_of_empty(a, axes, mask) -> None:
 
 
 def to_final(word: str, a, final: np.dtype, given, target, boxed: int):
-    """What makes a result of dtype `final`, in `given` if that is not None, of the core's."""
+    """What turns core's result into one of dtype `final`, in `given` if that is not None."""
     if isinstance(a, DeviceArray):
         result = _reduction.result(word, a.dtype)
         raise TypeError(

@@ -1,4 +1,4 @@
-"""dtypes - which dtypes the core knows, and elements cast from one to another on the host."""
+"""dtypes - which dtypes the core knows; casts elements from one to another on the host."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def as_bfloat16(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def copy(op: str, to: np.ndarray, source: np.ndarray) -> None:
-    """A copy by the core, which casts; in its sentences it is the operation's."""
+    """Copies by the core, which casts. Its sentences name the operation."""
     try:
         _core.copy(to, source)
     except MemoryError as error:
@@ -113,7 +113,7 @@ def copy(op: str, to: np.ndarray, source: np.ndarray) -> None:
 
 
 def cast_host(op: str, a: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """NumPy's values, without its warnings of what overflows."""
+    """Casts to NumPy's values, without its warnings of overflows."""
     if _core.casts(a.dtype, dtype):
         made = np.empty_like(a, dtype)
         copy(op, made, a)

@@ -1,7 +1,7 @@
-"""meaning - what would lose more than its class by becoming a plain array, and is refused.
+"""meaning - refuses what would lose more than its class by becoming a plain array.
 
-A mask, units, an index, coordinates, work put off: whoever passed them wants them minded. Asked
-are the operand itself, what its `__array__` gives, and what stands in a list.
+A mask, units, an index, coordinates, work put off: whoever passes them wants them to count. It
+looks at the operand itself, at what its `__array__` gives, and at the items of a list.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ _KINDS = {id(np.dtype(c)): np.dtype(c).kind for c in "?bhilBHILefdFD"}
 
 
 def rounded(function):
-    """`function`, with the core's floating-point environment around it: what it has NumPy and
-    Python round goes to nearest, and no subnormal number is flushed, whatever the caller's is.
+    """`function` within the core's floating-point environment, whatever the caller's is: NumPy
+    and Python round to nearest, and no subnormal number is flushed.
     """
 
     @functools.wraps(function)
@@ -70,8 +70,8 @@ def operand(op: str, name: str, x, kinds: str = "biufc", native: bool = True):
 
 
 def _convert(op: str, name: str, x):
-    """What is neither a plain ndarray nor a DeviceArray."""
-    taken = _core.foreign(x)  # the common case: it asks less than the questions below
+    """An array of an object that is neither a plain ndarray nor a DeviceArray."""
+    taken = _core.foreign(x)  # the common case, which is quicker than the questions below
     if taken is not None:
         return taken
     refuse_meaning(op, name, x)
@@ -90,7 +90,7 @@ def _convert(op: str, name: str, x):
 def promote(op: str, names, values, kinds: str, least: str) -> list:
     """The operands as arrays of their common dtype, by NumPy's rules with weak Python numbers.
 
-    `least` is the dtype where all operands are integers.
+    If all operands are integers, it is `least`.
     """
     arrays = [None if type(v) in WEAK else operand(op, n, v, kinds, native=False)
               for n, v in zip(names, values, strict=True)]  # fmt: skip
@@ -115,12 +115,12 @@ def _common(arrays, values) -> np.dtype:
 
 
 def common(*dtypes: np.dtype) -> np.dtype:
-    """The common dtype of arrays: NumPy's, and docs/numerics.md's of bfloat16."""
+    """The common dtype of arrays: NumPy's, or that of docs/numerics.md for bfloat16."""
     return _core.promote(dtypes, "")
 
 
 def number(op: str, name: str, value, dtype: np.dtype) -> np.ndarray:
-    """A Python number in an array's dtype; OverflowError where no integer of it is so large."""
+    """A Python number in an array's dtype; OverflowError if an integer does not fit."""
     if dtype.type is bfloat:
         return as_bfloat16(number(op, name, value, np.dtype(np.float32)), dtype)
     if type(value) is not complex and -60000 < value < 60000 and dtype.kind == "f":
@@ -159,7 +159,7 @@ def plain_number(op: str, name: str, value, kinds: str = "iuf"):
 
 
 def cast(op: str, name: str, a, dtype: np.dtype):
-    """`a` in another dtype; a device array is never cast behind the caller's back."""
+    """`a` in another dtype. A device array is never cast behind the caller's back."""
     if a.dtype == dtype:
         return a
     if isinstance(a, DeviceArray):
@@ -172,7 +172,7 @@ def cast(op: str, name: str, a, dtype: np.dtype):
 
 
 def read_as(op: str, name: str, a, dtype: np.dtype):
-    """What the core takes for `a` in another dtype: (a, dtype) where it casts as it reads."""
+    """What the core takes for `a` in another dtype: (a, dtype) if it casts as it reads."""
     if a.dtype == dtype or isinstance(a, DeviceArray) or not _core.casts(a.dtype, dtype):
         return cast(op, name, a, dtype)
     return a, dtype

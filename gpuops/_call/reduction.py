@@ -52,7 +52,7 @@ def exactness(word: str, exact) -> bool:
 
 
 def into(word: str, have: np.dtype, out: np.dtype):
-    """The dtype in which NumPy reduces into an `out`; None: the same as without one."""
+    """The dtype in which NumPy reduces into an `out`; None if it is the same as without one."""
     if word in ("any", "all", "argmin", "argmax") or (have == out and have.kind not in "biu"):
         return None
     if word == "mean" and (have.kind in "biu" or have.char == "e"):  # never by out's
@@ -65,7 +65,7 @@ def into(word: str, have: np.dtype, out: np.dtype):
 
 
 def dtypes(word: str, have: np.dtype, asked):
-    """(of the input, of the core's result, of what the caller gets)."""
+    """The dtypes of the input, of core's result and of the caller's result."""
     if word in ("any", "all", "argmin", "argmax"):
         raise TypeError(
             f"{word}: dtype is not an argument of it, its result is {result(word, have)}"
@@ -125,7 +125,7 @@ def initial(word: str, initial, final: np.dtype, core: np.dtype):
 
 
 def no_identity(word: str, a, axes, mask: bool, dtype: np.dtype):
-    """initial=None: the elements alone, so that there must be some, and a sum may be -0.0."""
+    """initial=None: nothing else takes part, so there must be elements; a sum may be -0.0."""
     if word in ("min", "max"):
         return None
     if mask or is_empty(a, axes):

@@ -1,10 +1,9 @@
 """road - how the functions of this package call the core.
 
-The core itself reads the calls of ops.py and reductions.py: `front` makes their functions of
-C. Those of jacobi.py and rdf.py turn their arguments into a `Call`: operands, params and what
-is made of the result. Behind the name that users call, a Call is run; `benchmark`, `ladder` and
-`explain` time or plan it instead. Which device, kernel, dtype, shape and library the result has
-is decided by the core.
+The core itself reads the calls of ops.py and reductions.py, whose functions `front` makes. The
+functions of jacobi.py and rdf.py turn their arguments into a `Call`: operands, params and what
+is made of the result. `public` runs it; `benchmark`, `ladder` and `explain` time or plan it
+instead. The core decides on device, kernel, dtype, shape and library of the result.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ __all__ = [
 _core.setup(sys.modules[Device.__module__], sys.modules[DeviceArray.__module__])
 
 
-# Words of NumPy's functions that these have not, and what to write in their place.
+# Keywords of NumPy's functions that ours lack, and what to write instead.
 _NOT_TAKEN = {
     "where": "np.copyto(out, result, where=mask) writes a part",
     "dtype": "cast the operands with .astype()",
@@ -75,7 +74,7 @@ _NOT_TAKEN_BY = {
     },
     ("mean", "initial"): "gpuops.sum(a, initial=value) has it, divide that",
 }
-# Other libraries' words, and those that another function here has.
+# Other libraries' keywords, and those of other functions here.
 _ALSO = {
     "axes": "axis", "axis": "axes", "dim": "axis", "dims": "axes", "input": "a",
     "keepdim": "keepdims", "other": "b", "x": "a", "x1": "a", "x2": "b",
@@ -83,14 +82,14 @@ _ALSO = {
 
 
 def refuse_word(name: str, word: str, taken=()) -> None:
-    """TypeError for a keyword that is known from elsewhere, with what to write here."""
+    """Raises a TypeError for a keyword known from elsewhere, which says what to write here."""
     way = f"here it is {_ALSO[word]}=" if _ALSO.get(word) in taken else None
     way = way or _NOT_TAKEN_BY.get((name, word)) or _NOT_TAKEN.get(word)
     if way:
         raise TypeError(f"{name}: {word}= is not taken; {way}")
 
 
-# Of each public function, by its name, what makes its Call, or of several the first.
+# By the name of each public function, what makes its Call, or the first of several.
 calls: dict[str, Callable[..., Call]] = {}
 
 
@@ -98,9 +97,9 @@ _PLAIN = (type(None), bool, int, str)
 
 
 def public(maker, at_once=None):
-    """The function that users call: it runs the Call that this one makes.
+    """The function that users call: it runs the Call that `maker` makes.
 
-    `at_once` is asked first: it gives the result of a common call, or None.
+    `at_once` comes first: it returns the result of a common call, or None.
     """
     name, taken = maker.__name__, inspect.signature(maker).parameters
     calls[name] = maker
@@ -121,15 +120,15 @@ def public(maker, at_once=None):
 
 
 def front(function):
-    """The function of C that reads and runs the calls of this one, which has no body.
+    """The C function that reads and runs the calls of this one, which has no body.
 
-    Its words, their places and its documentation are those of the `def`.
+    Its arguments, their order and its documentation come from the `def`.
     """
     signature = inspect.signature(function)
-    shown = [  # a builtin's signature has plain defaults alone
+    shown = [  # a builtin's signature shows only plain defaults
         p if p.default is p.empty or isinstance(p.default, _PLAIN) else p.replace(default=...)
         for p in signature.parameters.values()
-        if p.kind is not p.VAR_POSITIONAL  # what is refused with a sentence, is not shown
+        if p.kind is not p.VAR_POSITIONAL  # it only takes what a sentence refuses
     ]
     words = str(signature.replace(parameters=shown)).replace("=Ellipsis", "=...")
     name = function.__name__
@@ -150,7 +149,7 @@ def choose_device(op: str, operands: Sequence, device=None, kernel: str | None =
 
 
 def store_check(op: str, native: np.dtype, target, shape=None) -> None:
-    """Refuses an `out` that a result of this dtype and shape does not fit, before it is run."""
+    """Refuses, before the call runs, an `out` that the result does not fit."""
     if not np.can_cast(native, target.dtype, "same_kind"):
         raise TypeError(
             f"{op}: the result of dtype {native} cannot be cast to out's {target.dtype} "
@@ -194,7 +193,7 @@ def kernel_name(op: str, kernel) -> str:
 
 
 def _is_word(name: str) -> bool:
-    """False for what C would read otherwise, or not at all."""
+    """Whether C reads it as it is."""
     return name.isascii() and name.isprintable()
 
 
