@@ -13,6 +13,7 @@ from gpuops import _core
 
 sparse = pytest.importorskip("scipy.sparse")
 
+pytestmark = pytest.mark.sampled(every=2)
 SOLVERS = pytest.mark.parametrize(("device", "kernel"), rows("jacobi", teaching=False))
 EVERY_DEVICE = pytest.mark.parametrize("device", backends())
 
