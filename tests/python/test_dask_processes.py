@@ -42,13 +42,14 @@ def test_without_dask_only_the_module_is_missing():
 
 PROCESSES = """
 import sys
+import gpuops  # which each process imports before it works
 import numpy as np
 sys.path[:0] = {folders}
 
 def main():
     import dask.array as da
     from distributed import Client
-    import dask_cases, engine, gpuops, gpuops.dask as gd
+    import dask_cases, engine, gpuops.dask as gd
 
     with gd.cluster(["cpu", "cpu"]) as two, Client(two) as client:
         client.wait_for_workers(2)
