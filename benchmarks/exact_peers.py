@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from peers import CuPyPeer, has
 
 import gpuops
-from peers import CuPyPeer, has
 
 FSUM_TERMS = 1_000_000
 EXPONENTS = {"f4": 200, "f8": 1800}  # how many in turn, around 0

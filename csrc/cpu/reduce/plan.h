@@ -193,8 +193,7 @@ static void cut(reduce_plan *plan, const gop_task *task, int columns, int thread
         plan->width /= 2; /* powers of two */
     /* A node holds about 2^18 elements of its run. */
     plan->leaf = LEAF;
-    while (plan->node_leaves < NODE_LEAVES &&
-           plan->width * LEAF << plan->node_leaves < 1 << 18)
+    while (plan->node_leaves < NODE_LEAVES && plan->width * LEAF << plan->node_leaves < 1 << 18)
         plan->node_leaves++;
     if (plan->width > 1 && is_scanned(plan, g)) plan->node_leaves = NODE_LEAVES;
     find_beside(plan, g, masked);

@@ -301,7 +301,7 @@ static tiles tiles_of(const gop_task *task, tile_fn copy)
     return call;
 }
 
-/* A call of one tile: to share it out would take longer than the tile. */
+/* A call of one tile: sharing it out costs more than the tile itself. */
 static void copy_one(const gop_task *task, tile_fn copy)
 {
     const tiling *const t = GOP_OWN(const tiling, task->plan);
