@@ -8,6 +8,8 @@ import os
 from ..devices import check, devices, parse, why_not
 from ..errors import DeviceUnavailableError
 
+PRELOAD = ["gpuops._call.dask_worker"]
+
 
 def cluster(wanted, memory_limit, dashboard_address, options):
     try:
@@ -29,7 +31,7 @@ def cluster(wanted, memory_limit, dashboard_address, options):
         f"{i}-{place}": {
             "cls": Nanny,
             "options": {**here, **quiet, "nthreads": 1, "memory_limit": memory,
-                        "env": _environment(place, cores)},
+                        "env": _environment(place, cores), "preload": PRELOAD},
         }
         for i, place in enumerate(places)
     }  # fmt: skip

@@ -94,6 +94,21 @@ def test_items_of_one_and_two_bytes(device, kernel):
     check_all(cases, device, kernel)
 
 
+def test_rows_of_bytes_end_at_the_first_that_decides(level):
+    """Rows of one leaf, of several, and of more than a node has, many to a run or one: what
+    decides is the first element, the last, one at the seam of two leaves, or missing."""
+    for n, outputs in ((2048, 40), (2049, 7), (7351, 67), (131_072, 5), (131_073, 3)):
+        places = [n, *(k for k in (0, 63, 64, 2047, 2048, n - 1) if k < n)]
+        a = np.zeros((outputs, n), bool)
+        for i in range(outputs):
+            a[i, places[i % len(places)] :] = np.arange(n - places[i % len(places)]) % 3 != 1
+        for x in (a, ~a):
+            for op in ("argmax", "argmin", "any", "all"):
+                same_bits(
+                    gpuops.reduce(x, op, axis=1, device="cpu"), getattr(np, op)(x, axis=1)
+                )
+
+
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_a_byte_that_is_not_0_is_true(device, kernel):
     a = np.arange(2 * 2304).astype(np.uint8).reshape(2, 2304)

@@ -187,6 +187,10 @@ def test_levels_and_threads(dtype):
             gpuops.set_num_threads(threads)
             assert check(a, (2, 0, 1), "cpu", None)
             assert check(a[:, 1:, ::2], None, "cpu", None)
+            for n, m in ((5, 5), (8, 8), (6, 128), (127, 8), (129, 7), (2, 3), (33, 16)):
+                small = a[0, :n, :m].copy()  # one tile, around its limits
+                for b in (small, small[::-1], small[:, ::-1], a[0, :n, :m], a[:3, :n, 0]):
+                    assert check(b, None, "cpu", None)
 
 
 # Every input ends where the next page may not be read.

@@ -42,13 +42,14 @@ def test_without_dask_only_the_module_is_missing():
 
 PROCESSES = """
 import sys
+import gpuops  # which each process imports before it works
 import numpy as np
 sys.path[:0] = {folders}
 
 def main():
     import dask.array as da
     from distributed import Client
-    import dask_cases, engine, gpuops, gpuops.dask as gd
+    import dask_cases, engine, gpuops.dask as gd
 
     with gd.cluster(["cpu", "cpu"]) as two, Client(two) as client:
         client.wait_for_workers(2)
@@ -75,6 +76,75 @@ def test_two_processes_of_which_one_is_killed(tmp_path):
     script = tmp_path / "run.py"
     flag = tmp_path / "killed"
     script.write_text(PROCESSES.format(folders=FOLDERS, flag=str(flag)))
+    subprocess.run([sys.executable, str(script)], check=True, timeout=240)
+    assert flag.exists()
+
+
+ON_GPUS = """
+import sys
+sys.path[:0] = {folders}
+
+def chunk(a):
+    import cupy
+    return cupy.asarray(a)
+
+def seen():
+    import cupy, gpuops
+    pci = cupy.cuda.runtime.deviceGetPCIBusId(0)
+    return pci, cupy.cuda.runtime.getDeviceCount(), str(gpuops.get_default_device())
+
+def main():
+    import cupy
+    import dask.array as da
+    from distributed import Client, wait
+    import dask_cases, engine, gpuops, gpuops.dask as gd
+
+    every = gpuops.devices("cuda")
+    with gd.cluster("cuda:*") as gpus, Client(gpus) as client:
+        client.wait_for_workers(len(every))
+        found = client.run(seen)
+        assert len(set(found.values())) == len(found) == len(every), found
+        assert all(said[1:] == (1, "cuda") for said in found.values()), found
+        a = engine.random((60_000, 6), "f4", 1)
+        x = da.from_array(a, chunks=(7_000, 6))
+        x = x.map_blocks(dask_cases.killed_once, {flag!r}, dtype=a.dtype, meta=a[:0])
+        x = x.map_blocks(chunk, dtype=a.dtype, meta=cupy.empty((0, 0), a.dtype)).persist()
+        wait(x)
+        if len(every) > 1:  # after the killed one's chunks were made again, all have some
+            assert all(client.has_what().values()), client.has_what()
+        b = a[:6, :4]
+        for lazy, want in (
+            (gd.sum(x, axis=0), gpuops.sum(a, axis=0)),
+            (gd.sum(x, exact=True), gpuops.sum(a, exact=True)),
+            (gd.mean(x, axis=1), gpuops.mean(a, axis=1)),
+            (gd.argmax(x, axis=0), gpuops.argmax(a, axis=0)),
+            (gd.fma(x, x, x), gpuops.fma(a, a, a)),
+            (gd.transpose(x), a.T),
+            (gd.matmul(x, chunk(b)), gpuops.matmul(a, b, device="cuda")),
+        ):
+            got = lazy.compute()
+            assert isinstance(lazy._meta, cupy.ndarray), (lazy, type(lazy._meta))
+            assert isinstance(got, cupy.ndarray), (lazy, type(got))
+            engine.same_bits(got.get(), want)
+        gas = engine.random((40, 500, 3), "f4", 2)
+        words = {{"r_max": 0.4, "bins": 20, "box": (1, 1, 1)}}
+        g = gd.rdf(da.from_array(gas, chunks=(7, 500, 3)), **words).compute()
+        engine.same_bits(g.counts, gpuops.rdf(gas, device="cuda", **words).counts)
+        print(len(every), "GPUs:", sorted(said[0] for said in found.values()))
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.sampled(later=True)
+def test_a_process_for_each_gpu_keeps_chunks_of_cupy(tmp_path):
+    pytest.importorskip("distributed", reason="Dask's distributed is not installed")
+    pytest.importorskip("cupy", reason="CuPy is not installed")
+    if not gpuops.is_available("cuda"):
+        pytest.skip("no GPU answers")
+    script, flag = tmp_path / "run.py", tmp_path / "killed"
+    script.write_text(ON_GPUS.format(folders=FOLDERS, flag=str(flag)))
     subprocess.run([sys.executable, str(script)], check=True, timeout=240)
     assert flag.exists()
 

@@ -21,6 +21,7 @@ enum {
     JOINT = 256,          /* outputs that rows are joined to have */
     LEAST_ROWS = 64,      /* of a node where the order is free */
     LONG_RUN = 1 << 13,   /* bytes of a row that are read as fast as a longer row */
+    NODE_LEAVES = 6,      /* log2 of the leaves of a node, at most */
 };
 
 /* ---- how it is cut ---- */
@@ -77,6 +78,13 @@ static int64_t column_width(const reduce_plan *plan, const gop_reduction *g, int
     return width;
 }
 
+/* Whether each output is a row of bytes that ends at the first that decides: rows go to a run
+ * by many, since most of what such a row costs is to come to it. */
+static int is_scanned(const reduce_plan *plan, const gop_reduction *g)
+{
+    return plan->bytes && plan->direct && g->reduced == 1 && g->count <= LEAF << NODE_LEAVES;
+}
+
 /* How many outputs take turns: short ones, and those whose neighbours in memory lie between one
  * line of elements and the next. */
 static int64_t row_width(const reduce_plan *plan, const gop_reduction *g, uint64_t across)
@@ -85,8 +93,8 @@ static int64_t row_width(const reduce_plan *plan, const gop_reduction *g, uint64
     const int64_t most = gop_smaller(ROW_BYTES / (int64_t)plan->fold->bytes, ROW_ITEMS);
     int64_t width = 1;
     if (g->reduced == 0 || gop_magnitude(g->in[inner]) * plan->item >= LINE) return 1;
-    if (g->count <= LEAF)
-        while (2 * width <= most && width * g->count < PIECE) width *= 2;
+    if (g->count <= LEAF || is_scanned(plan, g))
+        while (2 * width <= most && width * gop_smaller(g->count, LEAF) < PIECE) width *= 2;
     else if (g->reduced > 1 && across < gop_magnitude(g->in[inner - 1]))
         while (2 * width <= most && width * g->extent[inner] < LEAF * ROWS) width *= 2;
     return width;
@@ -183,10 +191,11 @@ static void cut(reduce_plan *plan, const gop_task *task, int columns, int thread
     else if (columns) plan->width = row_width(plan, g, across);
     while (!tabled && plan->width > 1 && plan->width / 2 >= plan->line)
         plan->width /= 2; /* powers of two */
-    /* A node holds about 2^18 elements of its run, and at most 64 leaves. */
+    /* A node holds about 2^18 elements of its run. */
     plan->leaf = LEAF;
-    while (plan->node_leaves < 6 && plan->width * LEAF << plan->node_leaves < 1 << 18)
+    while (plan->node_leaves < NODE_LEAVES && plan->width * LEAF << plan->node_leaves < 1 << 18)
         plan->node_leaves++;
+    if (plan->width > 1 && is_scanned(plan, g)) plan->node_leaves = NODE_LEAVES;
     find_beside(plan, g, masked);
     if (short_along && !plan->span)
         plan->table = find_table(g, g->kept, g->kept + g->reduced, LEAF);

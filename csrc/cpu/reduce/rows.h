@@ -337,7 +337,8 @@ static void fold_rows(const reduce_job *job, const reduce_run *run, int64_t firs
     const int64_t some =
         (p->stops ? 8 * LEAF : DIRECT_LEAF) / (int64_t)p->item; /* found soon */
     const int64_t most = !p->stops && !p->position ? DIRECT_LEAF : some > LEAF ? some : LEAF;
-    const int64_t whole = p->direct && run->n == 1 ? most : LEAF;
+    const int is_scanned = p->bytes && p->direct && p->width > 1 && job->g->reduced == 1;
+    const int64_t whole = is_scanned ? end - begin : p->direct && run->n == 1 ? most : LEAF;
     /* Outputs that take turns go on line by line where these are neighbours in memory. */
     const int inner = job->g->kept + job->g->reduced - 1;
     const int by_line =

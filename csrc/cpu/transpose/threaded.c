@@ -27,6 +27,10 @@ static gop_status by_threads(const tiling *t, int64_t bytes, int64_t items, int6
 static gop_status threaded(const gop_task *task, line_fn line, tile_fn copy)
 {
     const tiling *const t = GOP_OWN(const tiling, task->plan);
+    if (t->one) {
+        copy_one(task, copy);
+        return GOP_OK;
+    }
     const int64_t bytes = gop_array_bytes(&task->out[0]);
     const int fresh = gop_is_fresh(task->out[0].data, bytes);
     if (t->tiled) {
@@ -71,7 +75,7 @@ static gop_status transpose_threaded_plan(const gop_ctx *ctx, const gop_task *ta
     tiling *const t = GOP_OWN(tiling, plan);
     plan_tiles(task, ctx->info.processors, 1, plan);
     share_out(task, ctx->info.processors, t);
-    if (t->tiled) plan->scratch = (size_t)t->workers * sizeof(room);
+    if (t->tiled) plan->scratch = t->one ? 0 : (size_t)t->workers * sizeof(room);
     return GOP_OK;
 }
 

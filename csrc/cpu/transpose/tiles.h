@@ -27,6 +27,8 @@ enum {
     THIN = 4,             /* the same where so few elements of the input are neighbours */
     CRUMB = 16,           /* and where a row has fewer bytes, if the next does not follow */
     SIDE_AXES = 16,       /* that a side joins, none of them of one element */
+    ONE_BYTES = 1 << 12,  /* of a tile that is all of a call, with its room on the stack */
+    ONE_SIDE = 128,       /* elements of its sides */
 };
 
 typedef struct side {
@@ -40,6 +42,7 @@ typedef struct side {
 /* A row's plan. */
 typedef struct tiling {
     int tiled;  /* 0: blocks or lines serve better */
+    int one;    /* there is one tile, and it is small */
     int stream; /* write past the caches */
     int small;  /* the L2 cache holds it all: rows may be written anywhere */
     int cached; /* and this too, if its rows do not fall into the same sets */
@@ -137,12 +140,18 @@ static void whole_lines(side *s, int64_t item)
  * the other: a thin array still has full tiles. */
 static int find_tiles(const gop_task *task, int64_t item, tiling *t)
 {
-    gop_permutation g = task->geometry.permutation;
-    const int x = input_fastest(&g), y = g.rank - 1;
+    const gop_permutation *const p = &task->geometry.permutation;
+    const int x = input_fastest(p), y = p->rank - 1;
+    const size_t axes = (size_t)p->rank * sizeof *p->extent;
+    gop_permutation g; /* of its long arrays only what is used */
     const int64_t line = LINE / item, elements = TILE_BYTES / item;
     int64_t run = gop_smaller(2 * line, 32) > line ? 2 * line : line; /* lines come in pairs */
     uint64_t taken = 0;
     if (x == y) return 0;
+    g.rank = p->rank;
+    memcpy(g.extent, p->extent, axes);
+    memcpy(g.in, p->in, axes);
+    memcpy(g.out, p->out, axes);
     if (g.in[x] < 0) { /* the input backwards is the output backwards */
         t->from = (g.extent[x] - 1) * g.in[x] * item;
         t->to = (g.extent[x] - 1) * g.out[x] * item;
@@ -179,6 +188,14 @@ static int find_tiles(const gop_task *task, int64_t item, tiling *t)
     return 1;
 }
 
+/* Whether there is one tile, whose room the stack can hold. */
+static int is_one(const tiling *t)
+{
+    return t->outer == 1 && t->x.tile == t->x.size && t->y.tile == t->y.size &&
+           t->x.size <= ONE_SIDE && t->y.size <= ONE_SIDE &&
+           t->x.size * t->y.size * t->item <= ONE_BYTES;
+}
+
 /* Whether blocks serve better, if there are any: of few elements, or of few that are neighbours
  * in the input, unless they are all that neighbours have; or where rows of a few bytes would be
  * copied one by one. */
@@ -186,6 +203,7 @@ static int is_thin(const tiling *t)
 {
     const int parts = t->y.rank == 1 && t->y.far[0] == t->x.tile && t->x.tile <= THIN;
     const int crumbs = t->y.tile * t->item < CRUMB && t->x.far[0] != t->y.tile;
+    if (t->one && t->x.near == 1 && t->x.tile > THIN && t->y.tile > THIN) return 0;
     return crumbs || (!parts && (t->x.tile < THIN || t->x.tile * t->y.tile < BLOCK_TILE));
 }
 
@@ -201,9 +219,11 @@ static void plan_tiles(const gop_task *task, int workers, int stream, gop_plan *
     t->cached = gop_array_bytes(&task->out[0]) <= CACHED_BYTES;
     t->stream = stream && gop_streams(gop_array_bytes(&task->out[0]));
     t->tiled = find_tiles(task, t->item, t);
+    t->one = t->tiled && is_one(t);
     t->blocks.count = 0;
     if (!t->tiled || is_thin(t)) find_blocks(&task->geometry.permutation, t->item, &t->blocks);
     t->tiled &= t->blocks.count == 0;
+    t->one &= t->tiled;
     plan->scratch = t->tiled          ? (size_t)workers * sizeof(room)
                     : t->blocks.count ? BLOCK * sizeof(int32_t)
                                       : 0;
@@ -279,6 +299,21 @@ static tiles tiles_of(const gop_task *task, tile_fn copy)
     call.groups = 1;
     call.wide = call.tiles_x;
     return call;
+}
+
+/* A call of one tile: sharing it out costs more than the tile itself. */
+static void copy_one(const gop_task *task, tile_fn copy)
+{
+    const tiling *const t = GOP_OWN(const tiling, task->plan);
+    _Alignas(LINE) char buffer[2 * ONE_BYTES + 2 * LINE];
+    int64_t out_x[ONE_SIDE + 16], in_y[ONE_SIDE + 16];
+    tile at = {.nx = t->x.size, .ny = t->y.size, .out_x = out_x, .in_y = in_y};
+    at.to = (char *)task->out[0].data + t->to;
+    at.from = (const char *)task->in[0].data + t->from;
+    at.buffer = buffer;
+    fill_table(&t->x, 0, at.nx, out_x);
+    fill_table(&t->y, 0, at.ny, in_y);
+    copy(t, &at);
 }
 
 static uint64_t longest(int rank, const int64_t *stride)
