@@ -179,17 +179,6 @@ def test_patches_of_matmul_read_16_words_of_shared_memory_for_64_products():
     assert asked(p, "shared", "load") == (8 * 16 * k, 8 * 16 * k)
 
 
-def test_copies_of_asynchronous_are_stores_to_shared_memory():
-    k = 64
-    p = profile("matmul", ones(128, k), ones(k, 128), kernel="asynchronous")
-    copies = 2 * 128 * k // 32
-    assert asked(p, "global", "load") == (copies, 4 * copies)
-    # a's neighbours in memory are lines of its turned tile, 132 words apart: 32 banks.
-    assert asked(p, "shared", "store") == (copies, copies)
-    # Words of 16 bytes: of a a warp wants 4 different ones, of b 8.
-    assert asked(p, "shared", "load")[0] == 8 * 4 * k
-
-
 def test_units_load_nothing_but_their_factors():
     rungs = gpuops.ladder("matmul", ones(70, 50), ones(50, 90), device="sim", only="units")
     p = rungs["units"].profile["matmul_units"]
