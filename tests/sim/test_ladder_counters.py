@@ -254,20 +254,6 @@ def test_column_jacobi_reads_down_contiguous_columns():
     assert asked(p, "global", "load") == (requests + 2 * n // 32, sectors + 8 * n // 32)
 
 
-def test_staged_jacobi_reads_the_terms_as_they_stand():
-    sparse = pytest.importorskip("scipy.sparse")
-    n = 256
-    a = sparse.eye_array(n, dtype=np.float32, format="csr")
-    p = profile("jacobi_step", a, ones(n), ones(n), alpha=0.5, kernel="coalesced")
-    warps = n // 32
-    assert p.blocks == 1
-    # Where rows begin and end, 32 neighbours each (the end one off: 5 sectors), once: what is
-    # read again may be other than what was checked. Then data, indices and x once.
-    bounds = warps * (4 + 5)
-    assert p.counts("global", "load").requests == warps * (2 + 3 + 2)
-    assert p.counts("global", "load").parts == bounds + warps * (3 + 2) * 4
-
-
 # ---- rdf ----
 
 
