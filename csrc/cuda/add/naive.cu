@@ -18,7 +18,7 @@ __global__ void add_naive_kernel(operands<T> at, gop_elementwise e)
     at.out[o[0]] = Op::of(a, b, Op::INPUTS == 3 ? at.c[o[3]] : b);
 }
 
-/* Of more elements than 32 bits count, one half of the longest axis after the other. */
+/* Halves the longest axis until 32 bits count the elements. */
 template <typename Op, typename T> static gop_status
 add_naive_of(gop_ctx *ctx, operands<T> at, const gop_elementwise &e, unsigned threads)
 {

@@ -126,8 +126,7 @@ static gop_status reduce_short_first(gop_ctx *ctx, const gop_task *task, int64_t
                             static_cast<int64_t *>(task->out[0].data), outputs);
 }
 
-/* Sums and products of floats, whose order counts: all others take less time by other kernels.
- */
+/* Sums and products of floats, whose order counts: other kernels are faster for the rest. */
 static const gop_launch sums[] = {REDUCE_NONE, REDUCE_FLOATS(reduce_short, sum_map)};
 static const gop_launch products[] = {REDUCE_NONE, REDUCE_FLOATS(reduce_short, prod_map)};
 typedef int (*outputs_count)(int width);

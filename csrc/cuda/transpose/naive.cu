@@ -16,7 +16,7 @@ __global__ void transpose_naive_kernel(T *out, const T *in, gop_permutation p)
     out[to] = in[from];
 }
 
-/* Of more items than 32 bits count, one half of the longest axis after the other. */
+/* Halves the longest axis until 32 bits count the items. */
 template <typename T> static gop_status launch_in_order(gop_ctx *ctx, void *out, const void *in,
                                                         const gop_permutation &p)
 {
