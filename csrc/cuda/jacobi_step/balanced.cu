@@ -155,8 +155,8 @@ template <typename T, typename I> union warp_room<0, T, I> {
     group_room<T, I> group;
 };
 
-/* `findings`: where to say that the matrix is none; NULL where it was checked before. */
-template <int STAGES, typename T, typename I>
+/* CHECKS: the matrix was not checked before, and `findings` is where to say that it is none. */
+template <int CHECKS, int STAGES, typename T, typename I>
 __global__ void __launch_bounds__(WARP *PAIR, sizeof(T) == 4 ? 12 : 8)
     jacobi_step_balanced_kernel(jacobi_system<T> s, long_rows<T> list, gop_findings *findings)
 {
@@ -174,7 +174,7 @@ __global__ void __launch_bounds__(WARP *PAIR, sizeof(T) == 4 ? 12 : 8)
     if constexpr (STAGES)
         if (!are_short && are_staged(row, i, s.last)) {
             bad |= rows_staged(s, i, row, rooms[threadIdx.y].staged);
-            if (findings && bad) findings->is_bad = 1;
+            if (CHECKS && bad) findings->is_bad = 1;
             return;
         }
     if (are_short && i < s.last) bad |= row_alone<ALONE, 0, T, I>(s, i, row, {});
@@ -188,12 +188,12 @@ __global__ void __launch_bounds__(WARP *PAIR, sizeof(T) == 4 ? 12 : 8)
             bad |= row_together<T, I>(s, i0 + r, begin, least(end, begin + LEAF));
         r++;
     }
-    if (findings && bad) findings->is_bad = 1;
+    if (CHECKS && bad) findings->is_bad = 1;
 }
 
-/* The same where all rows are known to have at most MOST terms, or, where they are checked,
- * thought to. */
-template <int MOST, int IS_PLAIN, typename T, typename I>
+/* The same where all rows are known to have at most MOST terms, or, if it CHECKS, thought to.
+ */
+template <int MOST, int IS_PLAIN, int CHECKS, typename T, typename I>
 __global__ void __launch_bounds__(WARP *WARPS)
     jacobi_step_short_kernel(jacobi_system<T> s, gop_findings *findings)
 {
@@ -206,8 +206,8 @@ __global__ void __launch_bounds__(WARP *WARPS)
     const int is_longer = !bad && row.end - row.begin > MOST;
     if (bad || is_longer) row.begin = row.end = 0;
     bad |= row_alone<MOST, IS_PLAIN, T, I>(s, i, row, item);
-    if (findings && is_longer) findings->is_longer = 1;
-    if (findings && bad && !is_longer) findings->is_bad = 1;
+    if (CHECKS && is_longer) findings->is_longer = 1;
+    if (CHECKS && bad && !is_longer) findings->is_bad = 1;
 }
 
 /* ---- long rows ---- */
@@ -217,7 +217,7 @@ __global__ void jacobi_step_clear_kernel(unsigned *count)
     *count = 0;
 }
 
-template <typename T, typename I>
+template <int CHECKS, typename T, typename I>
 __global__ void __launch_bounds__(WARP *WARPS, sizeof(T) == 4 ? 3 : 2)
     jacobi_step_long_kernel(jacobi_system<T> s, long_rows<T> list, gop_findings *findings)
 {
@@ -226,17 +226,17 @@ __global__ void __launch_bounds__(WARP *WARPS, sizeof(T) == 4 ? 3 : 2)
     int bad = 0;
     for (unsigned at = blockIdx.x * WARPS + threadIdx.y; at < count; at += gridDim.x * WARPS)
         bad |= listed_leaf<T, I>(s, list, at);
-    if (findings && bad) findings->is_bad = 1;
+    if (CHECKS && bad) findings->is_bad = 1;
     grid_dependency_sync(); /* whoever waits for this one waits for both */
 }
 
 /* ---- on the host ---- */
 
-template <int MOST, int IS_PLAIN, typename T, typename I>
+template <int MOST, int IS_PLAIN, int CHECKS, typename T, typename I>
 static gop_status jacobi_step_short(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const jacobi_system<T> s = jacobi_system_of<T>(task, step);
-    return GOP_LAUNCH(ctx, (jacobi_step_short_kernel<MOST, IS_PLAIN, T, I>),
+    return GOP_LAUNCH(ctx, (jacobi_step_short_kernel<MOST, IS_PLAIN, CHECKS, T, I>),
                       dim3((unsigned)blocks_for(s.last - s.first, WARP * WARPS)),
                       dim3(WARP * WARPS), 0, s, gop_findings_of(task));
 }
@@ -266,7 +266,7 @@ template <typename T> static size_t place_list(const gop_task *task, long_rows<T
     return (size_t)(at + sizeof(unsigned) - (char *)task->scratch);
 }
 
-template <int STAGES, typename T, typename I>
+template <int CHECKS, int STAGES, typename T, typename I>
 static gop_status jacobi_step_balanced(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const jacobi_system<T> s = jacobi_system_of<T>(task, step);
@@ -278,13 +278,14 @@ static gop_status jacobi_step_balanced(gop_ctx *ctx, const gop_task *task, int64
         place_list(task, &list);
         GOP_TRY(GOP_LAUNCH(ctx, jacobi_step_clear_kernel, dim3(1), dim3(1), 0, list.count));
     }
-    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, has_long, (jacobi_step_balanced_kernel<STAGES, T, I>),
-                                grid, block, 0, s, list, findings));
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, has_long,
+                                (jacobi_step_balanced_kernel<CHECKS, STAGES, T, I>), grid,
+                                block, 0, s, list, findings));
     if (!has_long) return GOP_OK;
     /* It comes as soon as all rows are on the list, while the last of the short ones are
      * summed: list_long_rows. Many times as many blocks as run at once, so that few wait for
      * the last. */
-    return GOP_LAUNCH_EARLY(ctx, (jacobi_step_long_kernel<T, I>),
+    return GOP_LAUNCH_EARLY(ctx, (jacobi_step_long_kernel<CHECKS, T, I>),
                             dim3((unsigned)(24 * ctx->info.processors)), dim3(WARP, WARPS), 0,
                             s, list, findings);
 }
@@ -295,21 +296,21 @@ static bool is_plain(const gop_jacobi *g)
 }
 
 /* For rows of at most `most` <= ALONE terms. */
-template <typename T, typename I>
+template <int CHECKS, typename T, typename I>
 static gop_launch short_launch(const gop_jacobi *g, int64_t most)
 {
-    if (!is_plain(g)) return jacobi_step_short<ALONE, 0, T, I>;
-    if (most > FEW) return jacobi_step_short<ALONE, 1, T, I>;
-    return jacobi_step_short<FEW, 1, T, I>;
+    if (!is_plain(g)) return jacobi_step_short<ALONE, 0, CHECKS, T, I>;
+    if (most > FEW) return jacobi_step_short<ALONE, 1, CHECKS, T, I>;
+    return jacobi_step_short<FEW, 1, CHECKS, T, I>;
 }
 
 /* For rows of any length, and of `average` terms. */
-template <typename T, typename I>
+template <int CHECKS, typename T, typename I>
 static gop_launch balanced_launch(const gop_jacobi *g, int64_t average)
 {
     if constexpr (sizeof(T) <= 8)
-        if (is_plain(g) && average < STAGED) return jacobi_step_balanced<1, T, I>;
-    return jacobi_step_balanced<0, T, I>;
+        if (is_plain(g) && average < STAGED) return jacobi_step_balanced<CHECKS, 1, T, I>;
+    return jacobi_step_balanced<CHECKS, 0, T, I>;
 }
 
 template <typename T, typename I> static void plan_for(const gop_task *task, gop_plan *plan)
@@ -318,12 +319,13 @@ template <typename T, typename I> static void plan_for(const gop_task *task, gop
     const gop_jacobi *g = &task->geometry.jacobi;
     const int64_t longest = gop_longest_row(task), average = task->in[0].shape[0] / g->n;
     const int may_be_long = longest <= 0 || longest > LONG_ROW;
-    const bool thought_short = longest == GOP_UNCHECKED_SHORT && average < ALONE;
-    if (thought_short || (longest > 0 && longest <= ALONE)) {
-        plan->launch = short_launch<T, I>(g, thought_short ? average + 1 : longest);
+    if (longest == GOP_UNCHECKED_SHORT && average < ALONE) {
+        plan->launch = short_launch<1, T, I>(g, average + 1);
         return;
     }
-    plan->launch = balanced_launch<T, I>(g, average);
+    if (longest > 0 && longest <= ALONE) plan->launch = short_launch<0, T, I>(g, longest);
+    else if (longest < 0) plan->launch = balanced_launch<1, T, I>(g, average);
+    else plan->launch = balanced_launch<0, T, I>(g, average);
     if (may_be_long && task->in[0].shape[0] > LONG_ROW) plan->scratch = place_list(task, &list);
 }
 
