@@ -37,7 +37,7 @@ sys.path.insert(0, str(ROOT))
 from _build.compile import CompileError, Step, call, run_steps  # noqa: E402
 from _build.embed import embed  # noqa: E402
 from _build.levels import chosen_levels, is_x86, level_mask  # noqa: E402
-from _build.link import link, linker, no_debug, optimised, own_library  # noqa: E402
+from _build.link import link, linker, optimised, own_library  # noqa: E402
 from _build.rewritten import rewritten  # noqa: E402
 from _build.toolkit import BrokenToolkit, NoToolkit, Toolkit, archs_of, gencode  # noqa: E402
 
@@ -222,7 +222,8 @@ def build_cuda(target: Path) -> dict:
     run_steps(steps, "cuda")
     exports = BUILD / "backend.map"
     exports.write_text("{ global: gop_backend_open; local: *; };\n")
-    options = [f"-Wl,--version-script={exports}", *no_debug()]
+    # Names of what is not exported are a seventh of it. Kernels keep theirs for profilers.
+    options = [f"-Wl,--version-script={exports}", "-Wl,--strip-all"]
     link(target, BUILD, [*LINK, *options], steps, toolkit.link)
     return {
         "built": True,

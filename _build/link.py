@@ -42,11 +42,6 @@ def own_library(compiler) -> list[str]:
     return [call((*compiler, "-print-libgcc-file-name")).strip()]
 
 
-def no_debug() -> list[str]:
-    """For a library that has no lines to tell: another linker's own would name its folder."""
-    return ["-Wl,--strip-debug"] if os.environ.get("GPUOPS_LINKER") else []
-
-
 def optimised(compiler, flags, steps: list[Step], made: Path) -> list[Step]:
     """The objects as one, which the compiler has optimised whole: another linker cannot."""
     objects = [*(step.output for step in steps), *map(Path, own_library(compiler))]

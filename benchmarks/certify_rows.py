@@ -30,8 +30,6 @@ CAUSES: dict[tuple[str, str], str] = {
         "cells",
     ): "points of a cell come in the order of their atomics; nvcc's code loads less "
     "often than the source says",
-    ("jacobi_step", "coalesced"): "not isolated: since a thread keeps its row's bounds in "
-    "registers nvcc's code loads more often than the source says",
     ("jacobi_step", "stencil"): "not isolated: nvcc's code loads less often than the source "
     "says",
     ("rdf", "persistent"): "rsqrtf rounds otherwise on a GPU, so that other guesses of a bin "
@@ -107,7 +105,6 @@ CALLS = {
         "": lambda: ((random(100, 100), random(100), random(100)), {}),
         "block": lambda: ((random(2_176, 2_176), random(2_176), random(2_176)), {}),
         "column": lambda: ((np.asfortranarray(random(100, 100)), random(100), random(100)), {}),
-        "coalesced": lambda: ((laplacian(24), random(576), random(576)), {}),
         "balanced": lambda: ((laplacian(24), random(576), random(576)), {}),
         "stencil": lambda: (
             (gpuops.poisson((24, 24), dtype="f4"), random(576), random(576)),

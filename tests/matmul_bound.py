@@ -14,7 +14,7 @@ import numpy as np
 LOOPS = {
     "cpu": {"naive"},
     "cuda": {
-        "naive", "strided", "tiled", "strips", "patches", "blocktiled", "asynchronous", "small",
+        "naive", "strided", "tiled", "strips", "patches", "blocktiled", "small",
     },
 }  # fmt: skip
 LOOPS["sim"] = LOOPS["cuda"]

@@ -62,7 +62,7 @@ if "sim" in engine.backends():
         "tile": lambda: gpuops.profile("transpose", A, kernel="tiled"),
         "profile": lambda: gpuops.profile("sum", many(), device="sim:cc13"),
         "long names": lambda: gpuops.profile(
-            "matmul", A, A.T, device="sim:cc13", kernel="asynchronous"
+            "matmul", A, A.T, device="sim:cc13", kernel="blocktiled"
         ),
     }
 

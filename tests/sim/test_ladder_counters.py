@@ -179,17 +179,6 @@ def test_patches_of_matmul_read_16_words_of_shared_memory_for_64_products():
     assert asked(p, "shared", "load") == (8 * 16 * k, 8 * 16 * k)
 
 
-def test_copies_of_asynchronous_are_stores_to_shared_memory():
-    k = 64
-    p = profile("matmul", ones(128, k), ones(k, 128), kernel="asynchronous")
-    copies = 2 * 128 * k // 32
-    assert asked(p, "global", "load") == (copies, 4 * copies)
-    # a's neighbours in memory are lines of its turned tile, 132 words apart: 32 banks.
-    assert asked(p, "shared", "store") == (copies, copies)
-    # Words of 16 bytes: of a a warp wants 4 different ones, of b 8.
-    assert asked(p, "shared", "load")[0] == 8 * 4 * k
-
-
 def test_units_load_nothing_but_their_factors():
     rungs = gpuops.ladder("matmul", ones(70, 50), ones(50, 90), device="sim", only="units")
     p = rungs["units"].profile["matmul_units"]
@@ -263,20 +252,6 @@ def test_column_jacobi_reads_down_contiguous_columns():
     fours = n * n // 128
     requests, sectors = 2 * fours, (16 + 4) * fours
     assert asked(p, "global", "load") == (requests + 2 * n // 32, sectors + 8 * n // 32)
-
-
-def test_staged_jacobi_reads_the_terms_as_they_stand():
-    sparse = pytest.importorskip("scipy.sparse")
-    n = 256
-    a = sparse.eye_array(n, dtype=np.float32, format="csr")
-    p = profile("jacobi_step", a, ones(n), ones(n), alpha=0.5, kernel="coalesced")
-    warps = n // 32
-    assert p.blocks == 1
-    # Where rows begin and end, 32 neighbours each (the end one off: 5 sectors), once: what is
-    # read again may be other than what was checked. Then data, indices and x once.
-    bounds = warps * (4 + 5)
-    assert p.counts("global", "load").requests == warps * (2 + 3 + 2)
-    assert p.counts("global", "load").parts == bounds + warps * (3 + 2) * 4
 
 
 # ---- rdf ----

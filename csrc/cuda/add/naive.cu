@@ -7,42 +7,45 @@
 #include "cuda/add/element.h"
 #include "cuda/add/operands.h"
 
-template <typename Op, typename T, typename I>
+template <typename Op, typename T>
 __global__ void add_naive_kernel(operands<T> at, gop_elementwise e)
 {
-    const I i = (I)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= (I)e.size) return;
+    const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= (uint32_t)e.size) return;
     int64_t o[4];
-    place<Op::INPUTS + 1, I>(e, i, o);
+    place<Op::INPUTS + 1, uint32_t>(e, i, o);
     const T a = at.a[o[1]], b = at.b[o[2]];
     at.out[o[0]] = Op::of(a, b, Op::INPUTS == 3 ? at.c[o[3]] : b);
 }
 
-struct naive_grid {
-    unsigned blocks, threads;
-    bool is_short; /* 32 bits count its elements */
-};
+/* Halves the longest axis until 32 bits count the elements. */
+template <typename Op, typename T> static gop_status
+add_naive_of(gop_ctx *ctx, operands<T> at, const gop_elementwise &e, unsigned threads)
+{
+    if (fits_32_bits(e.size))
+        return GOP_LAUNCH(ctx, (add_naive_kernel<Op, T>), (unsigned)blocks_for(e.size, threads),
+                          threads, 0, at, e);
+    int axis = 0;
+    for (int d = 1; d < e.rank; d++)
+        if (e.extent[d] > e.extent[axis]) axis = d;
+    gop_elementwise first = e, second = e;
+    first.extent[axis] /= 2;
+    second.extent[axis] -= first.extent[axis];
+    first.size = e.size / e.extent[axis] * first.extent[axis];
+    second.size = e.size - first.size;
+    GOP_TRY((add_naive_of<Op, T>(ctx, at, first, threads)));
+    at.out += first.extent[axis] * e.stride[0][axis];
+    at.a += first.extent[axis] * e.stride[1][axis];
+    at.b += first.extent[axis] * e.stride[2][axis];
+    if (Op::INPUTS == 3) at.c += first.extent[axis] * e.stride[3][axis];
+    return add_naive_of<Op, T>(ctx, at, second, threads);
+}
 
 template <typename Op, typename T>
 static gop_status add_naive(gop_ctx *ctx, const gop_task *task, int64_t)
 {
-    const gop_elementwise &e = task->geometry.elementwise;
-    const naive_grid &own = *GOP_OWN(const naive_grid, task->plan);
-    if (own.is_short)
-        return GOP_LAUNCH(ctx, (add_naive_kernel<Op, T, uint32_t>), own.blocks, own.threads, 0,
-                          operands_of<T>(task), e);
-    return GOP_LAUNCH(ctx, (add_naive_kernel<Op, T, uint64_t>), own.blocks, own.threads, 0,
-                      operands_of<T>(task), e);
-}
-
-static gop_status add_naive_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
-{
-    const int64_t size = task->geometry.elementwise.size;
-    naive_grid &own = *GOP_OWN(naive_grid, plan);
-    own.threads = (unsigned)task->tune[0];
-    own.blocks = (unsigned)blocks_for(size, own.threads);
-    own.is_short = fits_32_bits(size);
-    return GOP_OK;
+    return add_naive_of<Op, T>(ctx, operands_of<T>(task), task->geometry.elementwise,
+                               (unsigned)task->tune[0]);
 }
 
 #define ROW(op, launches)                                                                      \
@@ -54,7 +57,6 @@ static gop_status add_naive_plan(const gop_ctx *, const gop_task *task, gop_plan
         .lecture = "vector add",                                                               \
         .launch = launches(add_naive, op_##op),                                                \
         .tunables = {ADD_THREADS},                                                             \
-        .plan = add_naive_plan,                                                                \
     }
 ROW(add, ADD_BY_WIDTH);
 ROW(multiply_add, ADD_BY_WIDTH);

@@ -205,7 +205,7 @@ static dim3 blocks_of(int64_t items, int64_t per_block)
 }
 
 template <typename T, int ALONE>
-static gop_status start(gop_ctx *ctx, const gop_task *task, const chained_room &room)
+gop_status start(gop_ctx *ctx, const gop_task *task, const chained_room &room)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
     const int csr = task->call->params.jacobi.step.csr;
@@ -223,10 +223,10 @@ static gop_status start(gop_ctx *ctx, const gop_task *task, const chained_room &
 }
 
 /* Enqueues step m + 1, and the check of the iterate that it begins with. */
-template <typename T, int ALONE>
-static gop_status step_and_check(gop_ctx *ctx, const gop_task *task, gop_jacobi_task *t,
-                                 const chained_room &room, void *from, void *to, int64_t check,
-                                 int64_t m)
+template <typename T, int ALONE> gop_status step_and_check(gop_ctx *ctx, const gop_task *task,
+                                                           gop_jacobi_task *t,
+                                                           const chained_room &room, void *from,
+                                                           void *to, int64_t check, int64_t m)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
     const int is_last = m == task->call->params.jacobi.steps;
@@ -241,7 +241,7 @@ static gop_status step_and_check(gop_ctx *ctx, const gop_task *task, gop_jacobi_
                                room.state.work));
     else {
         GOP_TRY(gop_jacobi_step(ctx, t, from, to, room.residual));
-        if (!ALONE)
+        if constexpr (!ALONE)
             GOP_TRY(GOP_LAUNCH(ctx, jacobi_squares_kernel<T>, blocks_of(leaves * g->k, WARPS),
                                warps, 0, residual, room.state.work,
                                (const int64_t *)room.state.ended));
@@ -253,6 +253,21 @@ static gop_status step_and_check(gop_ctx *ctx, const gop_task *task, gop_jacobi_
                       blocks_of(g->n < few * 256 ? g->n : few * 256, 256), dim3(256), 0,
                       (T *)task->out[0].data, g->out_row, g->out_col, x, room.state.kept);
 }
+
+/* With the norms by all of the device they are compiled once, in chained.cu. */
+#define JACOBI_CHAIN(word, T)                                                                  \
+    word template gop_status start<T, 0>(gop_ctx *, const gop_task *, const chained_room &);   \
+    word template gop_status step_and_check<T, 0>(gop_ctx *, const gop_task *,                 \
+                                                  gop_jacobi_task *, const chained_room &,     \
+                                                  void *, void *, int64_t, int64_t);
+#define JACOBI_CHAINED(word)                                                                   \
+    JACOBI_CHAIN(word, float)                                                                  \
+    JACOBI_CHAIN(word, double)                                                                 \
+    JACOBI_CHAIN(word, complex64)                                                              \
+    JACOBI_CHAIN(word, complex128)
+#ifndef GOP_JACOBI_CHAINED
+JACOBI_CHAINED(extern)
+#endif
 
 /* Enqueues all steps of a call and what is between them. `ALONE`: one block sums a column's
  * squares. */

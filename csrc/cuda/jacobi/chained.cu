@@ -4,7 +4,10 @@
  * A warp per leaf sums the squares of the residual; a block per column folds them to the norm
  * and checks it. So a norm costs what reading the residual costs.
  */
+#define GOP_JACOBI_CHAINED
 #include "cuda/jacobi/chain.h"
+
+JACOBI_CHAINED()
 
 template <typename T>
 static gop_status jacobi_chained(gop_ctx *ctx, const gop_task *task, int64_t)

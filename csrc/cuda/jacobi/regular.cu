@@ -245,8 +245,15 @@ static gop_status regular_copy(gop_ctx *ctx, const gop_task *task, const regular
     if (needs_no_copy(plan)) return GOP_OK;
     if (!plan.is_kept) {
         GOP_TRY(GOP_LAUNCH(ctx, jacobi_kinds_clear_kernel, dim3(1), dim3(1), 0, r.kinds));
-        GOP_TRY(GOP_LAUNCH(ctx, (jacobi_kinds_kernel<T, I, 0>), grid, block, 0, a, r.kinds));
-        GOP_TRY(GOP_LAUNCH(ctx, (jacobi_kinds_kernel<T, I, 1>), grid, block, 0, a, r.kinds));
+        /* Values are compared as bits, and columns without them. */
+        typedef std::conditional_t<sizeof(T) == 8, double, T> bits;
+        const csr_arrays<bits, I> all = {(const bits *)a.data, a.indices, a.indptr, n,
+                                         a.stored};
+        const csr_arrays<float, I> columns = {nullptr, a.indices, a.indptr, n, a.stored};
+        GOP_TRY(
+            GOP_LAUNCH(ctx, (jacobi_kinds_kernel<bits, I, 0>), grid, block, 0, all, r.kinds));
+        GOP_TRY(GOP_LAUNCH(ctx, (jacobi_kinds_kernel<float, I, 1>), grid, block, 0, columns,
+                           r.kinds));
     }
     return GOP_LAUNCH(ctx, (jacobi_regular_copy_kernel<T, I>), grid, block, 0, (T *)r.value,
                       (int32_t *)r.column, r.pitch, plan.width, a, r.kinds,

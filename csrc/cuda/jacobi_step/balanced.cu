@@ -357,4 +357,5 @@ extern const gop_row jacobi_step_balanced_row = {
     .plan = jacobi_step_balanced_plan,
     .dtypes =
         1u << GOP_FLOAT32 | 1u << GOP_FLOAT64 | 1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128,
+    .before = "coalesced",
 };

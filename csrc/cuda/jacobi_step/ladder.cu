@@ -18,7 +18,6 @@
     ROW(jacobi_step, warp) \
     ROW(jacobi_step, block) \
     ROW(jacobi_step, column) \
-    ROW(jacobi_step, coalesced) \
     ROW(jacobi_step, balanced) \
     ROW(jacobi_step, stencil)
 /* clang-format on */

@@ -114,7 +114,7 @@ static inline gop_status jacobi_plan_dense(const gop_ctx *ctx, const gop_task *t
 {
     if (!task->call->params.jacobi_step.csr) return jacobi_plan_slices(ctx, task, plan);
     return gop_fail(GOP_REFUSED, "jacobi_step: this kernel takes a dense A, got a CSR matrix; "
-                                 "the warp and coalesced kernels take those");
+                                 "the balanced and warp kernels take those");
 }
 
 template <typename T>

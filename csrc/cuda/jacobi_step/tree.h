@@ -87,27 +87,4 @@ template <typename T> GOP_DEVICE T warp_diagonal(const jacobi_system<T> &s, int6
     return sum;
 }
 
-/* Row i of a CSR matrix by one warp. */
-template <typename T> GOP_DEVICE void warp_csr_update(const jacobi_system<T> &s, int64_t i)
-{
-    const T diagonal = warp_diagonal(s, i);
-    for (int64_t c = 0; c < s.g.k; c++) {
-        const T sum = warp_row(s, i, c);
-        if (threadIdx.x == 0) jacobi_update(s, i, c, sum, diagonal);
-    }
-}
-
-/* The fold of a row of m <= LANES products, in place: each is a lane's only term, and lanes
- * past the last are -0.0 and change nothing. */
-template <typename T> GOP_DEVICE T fold_in_place(T *lane, int m)
-{
-    int d = 1;
-    while (2 * d < m) d *= 2;
-    for (; d > 0; d /= 2) {
-        for (int l = 0; l + d < m; l++) lane[l] = plus(lane[l], lane[l + d]);
-        m = m < d ? m : d;
-    }
-    return lane[0];
-}
-
 #endif

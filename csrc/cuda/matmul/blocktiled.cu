@@ -177,6 +177,7 @@ extern const gop_row matmul_blocktiled_row = {
     .role = GOP_CONFORMING,
     .launch = MATMUL_LAUNCHES(LAUNCH),
     .plan = matmul_blocktiled_plan,
+    .before = "asynchronous",
 };
 
 /* For splitk. */

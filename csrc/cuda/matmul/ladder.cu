@@ -23,7 +23,6 @@
     ROW(matmul, strips) \
     ROW(matmul, patches) \
     ROW(matmul, blocktiled) \
-    ROW(matmul, asynchronous) \
     ROW(matmul, splitk) \
     ROW(matmul, tall) \
     ROW(matmul, outer) \

@@ -5,6 +5,7 @@
  * patch of 8 x 8 takes sixteen for sixty-four. Its rows and columns are spread over the tile,
  * so that neighbouring threads want neighbouring columns: no bank is met twice.
  */
+#include "cuda/matmul/lesson.h"
 #include "cuda/matmul/tiles.h"
 
 template <typename T> __global__ void __launch_bounds__(THREADS)
@@ -92,6 +93,6 @@ extern const gop_row matmul_patches_row = {
     .note = "a patch of outputs in a thread's registers, not a strip: 16 values from shared "
             "memory feed 64 multiply-adds, where strips loads 72",
     .role = GOP_CONFORMING,
-    .launch = MATMUL_LAUNCHES(LAUNCH),
+    .launch = MATMUL_LESSONS(LAUNCH),
     .plan = matmul_patches_plan,
 };

@@ -23,18 +23,20 @@ struct ring_plan {
 #if GOP_SM80
 
 /* Writes the factors: tile by tile of columns, of this stage by stage. A number that pieces
- * cannot hold becomes NaN, and so does every sum it enters. */
-template <typename T, bool ALONG, int NT>
+ * cannot hold becomes NaN, and so does every sum it enters. `width` is the logarithm of NT. */
+template <typename T>
 __global__ void matmul_ring_pack_kernel(const matmul_product<T> p, uint8_t *to, int64_t stages,
-                                        int64_t each, unsigned *wanted)
+                                        int64_t each, unsigned *wanted, bool along, int width)
 {
-    typedef ring_shape<T, ALONG, NT> shape;
+    typedef ring_shape<T, true, 1> shape;
     enum { V = shape::V };
     launch_dependents();
     if (wanted && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *wanted = 0;
     const int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    const int lane = at % 32, n = at / 32 % NT, half = at / 32 / NT % 2;
-    const int64_t stage = at / (64 * NT) % stages, tile = at / (64 * NT) / stages;
+    const int lane = at % 32, n = (int)(at / 32) & ((1 << width) - 1);
+    const int half = (int)(at >> (5 + width)) & 1;
+    const int64_t stages_before = at >> (6 + width), tile = stages_before / stages;
+    const int64_t stage = stages_before - tile * stages;
     if (at >= each) return;
     for (int64_t batch = blockIdx.y; batch < p.part.batches; batch += gridDim.y) {
         const T *const b = p.b + matmul_batch(p.g, batch).b;
@@ -42,8 +44,10 @@ __global__ void matmul_ring_pack_kernel(const matmul_product<T> p, uint8_t *to, 
 #pragma unroll
         for (int v = 0; v < V; v++)
             x[v] = ring_factor(p.g, b,
-                               (stage * 2 + half) * 4 * V + ring_term<T, ALONG>(lane % 4, v),
-                               tile * shape::COLUMNS + n * 8 + lane / 4);
+                               (stage * 2 + half) * 4 * V +
+                                   (along ? ring_term<T, true>(lane % 4, v)
+                                          : ring_term<T, false>(lane % 4, v)),
+                               (tile << (3 + width)) + n * 8 + lane / 4);
         uint8_t *const image = to + (batch * each + at) / 32 * shape::FACTORS;
         if constexpr (shape::SPLIT) {
             uint16_t piece[V][3];
@@ -251,8 +255,10 @@ static gop_status matmul_ring(gop_ctx *ctx, const gop_task *task, int64_t)
         shape::SPLIT ? (unsigned *)((uint8_t *)task->scratch + plan.at_wanted) : nullptr;
     const dim3 packers((unsigned)blocks_for(plan.each, 256),
                        (unsigned)(p.g.batches < 65535 ? p.g.batches : 65535));
-    GOP_TRY(GOP_LAUNCH(ctx, (matmul_ring_pack_kernel<T, ALONG, NT>), packers, 256, 0, p,
-                       factors, plan.stages, plan.each, wanted));
+    typedef std::conditional_t<shape::HALVES, uint16_t, T> P; /* halves are laid out as bits */
+    const matmul_product<P> as_bits = {p.g, (const P *)p.a, (const P *)p.b, p.out, p.part};
+    GOP_TRY(GOP_LAUNCH(ctx, matmul_ring_pack_kernel<P>, packers, 256, 0, as_bits, factors,
+                       plan.stages, plan.each, wanted, ALONG, plan.cut.way));
     GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_ring_kernel<T, ALONG, NT>), (unsigned)plan.cut.blocks,
                              THIN_THREADS, shape::STAGES * shape::BYTES, p, factors,
                              plan.stages, plan.wide, wanted));

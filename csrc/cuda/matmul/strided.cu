@@ -5,7 +5,7 @@
  * which an element is used. The arithmetic is naive's, to the bit: only who computes what
  * differs.
  */
-#include "cuda/matmul/product.h"
+#include "cuda/matmul/lesson.h"
 
 template <typename T> __global__ void matmul_strided_kernel(const matmul_product<T> p)
 {
@@ -47,6 +47,6 @@ extern const gop_row matmul_strided_row = {
     .note = "a thread an output, neighbours in a column: a sector of memory for each element "
             "of a that a warp loads and each output it stores",
     .role = GOP_CONFORMING,
-    .launch = MATMUL_LAUNCHES(LAUNCH),
+    .launch = MATMUL_LESSONS(LAUNCH),
     .plan = matmul_strided_plan,
 };

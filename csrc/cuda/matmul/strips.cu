@@ -5,7 +5,7 @@
  * to four times as many arithmetic units. Here a value of b, once loaded, serves eight
  * multiply-adds, and the values of a are the same for all threads of a warp.
  */
-#include "cuda/matmul/product.h"
+#include "cuda/matmul/lesson.h"
 
 enum { SIDE = 64, DEPTH = 8, STRIP = 8, STRIP_THREADS = SIDE * SIDE / STRIP };
 
@@ -72,6 +72,6 @@ extern const gop_row matmul_strips_row = {
     .note = "a thread keeps eight outputs of a column in registers: a value of b from shared "
             "memory feeds eight multiply-adds, where tiled loads it for each",
     .role = GOP_CONFORMING,
-    .launch = MATMUL_LAUNCHES(LAUNCH),
+    .launch = MATMUL_LESSONS(LAUNCH),
     .plan = matmul_strips_plan,
 };

@@ -6,7 +6,7 @@
  * edges a tile holds zeros, and a zero of a only ever meets a zero of b or an output that is
  * not written.
  */
-#include "cuda/matmul/product.h"
+#include "cuda/matmul/lesson.h"
 
 template <typename T, int TILE> __global__ void matmul_tiled_kernel(const matmul_product<T> p)
 {
@@ -53,8 +53,8 @@ static gop_status matmul_tiled_plan(const gop_ctx *ctx, const gop_task *task, go
 {
 #define OF_16(T) matmul_tiled<T, 16>
 #define OF_32(T) matmul_tiled<T, 32>
-    static const gop_launch of_16[] = MATMUL_LAUNCHES(OF_16);
-    static const gop_launch of_32[] = MATMUL_LAUNCHES(OF_32);
+    static const gop_launch of_16[] = MATMUL_LESSONS(OF_16);
+    static const gop_launch of_32[] = MATMUL_LESSONS(OF_32);
     enum { SLOWER = 8 }; /* times the best kernel's time, at most */
     plan->launch = (task->tune[0] == 16 ? of_16 : of_32)[task->in[0].dtype];
     matmul_plan_steps(ctx, task, SLOWER, plan);
@@ -69,5 +69,5 @@ extern const gop_row matmul_tiled_row = {
     .lecture = "matrix multiplication",
     .tunables = {{"tile", 2, {32, 16}}},
     .plan = matmul_tiled_plan,
-    .dtypes = GOP_EVERY_DTYPE,
+    .dtypes = 1u << GOP_INT32 | 1u << GOP_FLOAT32 | 1u << GOP_FLOAT64,
 };

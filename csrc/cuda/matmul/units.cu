@@ -4,7 +4,7 @@
  * Sixteen independent sums a thread keep every arithmetic unit busy; nothing is loaded. No
  * kernel that multiplies on these units can be faster.
  */
-#include "cuda/matmul/product.h"
+#include "cuda/matmul/lesson.h"
 
 enum { SUMS = 16, UNITS_THREADS = 256, UNITS_BLOCKS = 4 }; /* of an SM */
 
@@ -52,6 +52,6 @@ extern const gop_row matmul_units_row = {
     .note = "as many multiply-adds on registers alone: what kernels that multiply on the "
             "arithmetic units could reach",
     .role = GOP_YARDSTICK,
-    .launch = MATMUL_LAUNCHES(LAUNCH),
+    .launch = MATMUL_LESSONS(LAUNCH),
     .plan = matmul_units_plan,
 };

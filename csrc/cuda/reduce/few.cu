@@ -100,8 +100,8 @@ template <typename M> static gop_status reduce_few(gop_ctx *ctx, const gop_task 
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 
-static const reduce_by_map<gop_launch> by_leaf = REDUCE_SHORT_MAP(reduce_few),
-                                       by_lane = REDUCE_SHORT_MAP(reduce_few_lanes);
+static const reduce_by_map<gop_launch> by_leaf = REDUCE_BY_MAP(reduce_few, nullptr),
+                                       by_lane = REDUCE_BY_MAP(reduce_few_lanes, nullptr);
 
 static gop_status reduce_few_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
 {

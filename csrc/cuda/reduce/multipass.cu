@@ -30,8 +30,8 @@ __global__ void reduce_multipass_kernel(const T *a, int64_t n, R *out)
 template <typename T, int UF>
 static gop_status reduce_multipass(gop_ctx *ctx, const gop_task *task, int64_t)
 {
-    LECTURE_LAUNCH((reduce_multipass_kernel<T, R, UF>), (reduce_multipass_kernel<R, R, UF>),
-                   BLOCK);
+    LECTURE_LAUNCH((reduce_multipass_kernel<T, R, UF>), (reduce_multipass_kernel<R, R, 8>),
+                   BLOCK); /* the later passes have few sums to add */
 }
 
 template <typename T, int UF = 2> static gop_launch multipass_of(int64_t uf)

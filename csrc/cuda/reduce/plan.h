@@ -33,16 +33,13 @@ template <typename F> struct reduce_by_map {
      {REDUCE_WHOLE(f, position_map), REDUCE_FLOATS(f, position_map)}, \
      {REDUCE_WHOLE(f, extreme_map), f<extreme_map<uint16_t>>, f<extreme_map<uint16_t>>, \
       f<extreme_map<uint32_t>>, f<extreme_map<uint64_t>>, f<extreme_map<uint64_t>>, truth128}}
-/* Maps for every call, and lists without rare ones, which `tree` does. Short outputs keep
- * products of floats; other lists keep those of float32 and float64, with or without means of
- * more than 2^21 numbers of four bytes. */
+/* Maps for every call, and the list without rare ones, which `tree` does: of products it keeps
+ * those of float32 and float64, with or without means of more than 2^21 numbers of four bytes.
+ */
 #define REDUCE_EVERY_MAP(f) \
     REDUCE_TABLE(f, REDUCE_LIST(REDUCE_WHOLE(f, prod_map), REDUCE_FLOATS(f, prod_map)), \
                  REDUCE_LIST(REDUCE_WHOLE(f, square_map), REDUCE_FLOATS(f, square_map)), \
                  REDUCE_LIST(REDUCE_WHOLE(f, mean_map)), f<extreme_map<word128>>)
-#define REDUCE_SHORT_MAP(f) \
-    REDUCE_TABLE(f, REDUCE_LIST(REDUCE_NONE, REDUCE_FLOATS(f, prod_map)), nullptr, \
-                 REDUCE_LIST(REDUCE_LONG(nullptr, f<mean_map<uint64_t>>)), f<extreme_map<word128>>)
 #define REDUCE_BY_MAP(f, mean32) \
     REDUCE_TABLE(f, REDUCE_LIST(REDUCE_NONE, nullptr, nullptr, f<prod_map<float>>, \
                                 f<prod_map<double>>), \

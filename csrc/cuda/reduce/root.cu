@@ -4,6 +4,8 @@
  * A thread folds 32 bytes of neighbours, then a warp what its threads have, then a block what
  * its warps have. Where one warp is enough for an output a block has eight outputs.
  */
+#include <type_traits>
+
 #include "cuda/reduce/root.h"
 
 template <typename F> constexpr int leaves_of_thread = SLOT / sizeof(typename F::acc);
@@ -42,7 +44,7 @@ template <typename F, typename G> __global__ void __launch_bounds__(1024)
 }
 
 template <typename F, typename G>
-gop_status reduce_fold_leaves(gop_ctx *ctx, reduce_args_of<G> r)
+static gop_status fold_leaves(gop_ctx *ctx, reduce_args_of<G> r)
 {
     enum { OF_WARP = 32 * leaves_of_thread<F> };
     char *const scratch[2] = {(char *)r.partial,
@@ -61,6 +63,35 @@ gop_status reduce_fold_leaves(gop_ctx *ctx, reduce_args_of<G> r)
     return GOP_OK;
 }
 
+/* The same axes as another geometry has them. */
+template <typename To, typename From> static reduce_args_of<To> with_axes(const From &r)
+{
+    reduce_args_of<To> to = {};
+    static_cast<reduce_operands &>(to) = r;
+    to.g.kept = r.g.kept;
+    to.g.reduced = r.g.reduced;
+    to.g.outputs = r.g.outputs;
+    to.g.count = r.g.count;
+    for (int d = 0; d < r.g.kept + r.g.reduced; d++) {
+        to.g.extent[d] = r.g.extent[d];
+        to.g.in[d] = r.g.in[d];
+        to.g.out[d] = r.g.out[d];
+    }
+    return to;
+}
+
+template <typename F, typename G>
+gop_status reduce_fold_leaves(gop_ctx *ctx, reduce_args_of<G> r)
+{
+    typedef reduce_axes<BRIEF> few;
+    if constexpr (std::is_same<G, gop_reduction>::value || std::is_same<G, few>::value)
+        return fold_leaves<F, G>(ctx, r);
+    else if (r.leaves == 1) return GOP_OK;
+    else if (r.g.kept + r.g.reduced <= BRIEF)
+        return fold_leaves<F, few>(ctx, with_axes<few>(r));
+    else return fold_leaves<F, gop_reduction>(ctx, with_axes<gop_reduction>(r));
+}
+
 /* Instances for each fold and each kind of arguments. */
 /* clang-format off */
 #define FOLDED(F, G) template gop_status reduce_fold_leaves<F, G>(gop_ctx *, reduce_args_of<G>);
@@ -69,13 +100,9 @@ gop_status reduce_fold_leaves(gop_ctx *ctx, reduce_args_of<G> r)
     FOLDED(sum_fold<complex64>, G) FOLDED(sum_fold<complex128>, G) \
     FOLDED(min_fold<int32_t>, G) FOLDED(min_fold<int64_t>, G) \
     FOLDED(min_fold<code<uint32_t>>, G) FOLDED(min_fold<code<uint64_t>>, G) \
-    FOLDED(best_fold<int64_t>, G) FOLDED(best_fold<key128>, G)
-#define REAL_PRODUCTS(G) FOLDED(prod_fold<float>, G) FOLDED(prod_fold<double>, G)
-#define PRODUCTS(G) \
-    REAL_PRODUCTS(G) \
-    FOLDED(prod_fold<complex64>, G) FOLDED(prod_fold<complex128>, G)
-FOLDS(gop_reduction) PRODUCTS(gop_reduction) FOLDED(prod_fold<uint64_t>, gop_reduction)
-FOLDS(reduce_axes<BRIEF>) PRODUCTS(reduce_axes<BRIEF>)
-FOLDS(reduce_lines) REAL_PRODUCTS(reduce_lines)
-FOLDS(placed_axes) REAL_PRODUCTS(placed_axes)
+    FOLDED(best_fold<int64_t>, G) FOLDED(best_fold<key128>, G) \
+    FOLDED(prod_fold<float>, G) FOLDED(prod_fold<double>, G)
+FOLDS(gop_reduction) FOLDS(reduce_axes<BRIEF>) FOLDS(reduce_lines) FOLDS(placed_axes)
+FOLDED(prod_fold<complex64>, gop_reduction) FOLDED(prod_fold<complex128>, gop_reduction)
+FOLDED(prod_fold<uint64_t>, gop_reduction)
     /* clang-format on */

@@ -281,7 +281,7 @@ template <typename M> static gop_status plan_of_map(const gop_task *task, gop_pl
     return GOP_OK;
 }
 
-static const reduce_by_map<reduce_map_plan> plans = REDUCE_SHORT_MAP(plan_of_map);
+static const reduce_by_map<reduce_map_plan> plans = REDUCE_BY_MAP(plan_of_map, nullptr);
 
 /* Whether no stride is negative: then all between the first row and the last belongs to the
  * array. */

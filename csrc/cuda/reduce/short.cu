@@ -1,5 +1,5 @@
 /*
- * short.cu - reduce: many outputs of few elements, at most one to a lane of the tree.
+ * short.cu - reduce: many sums and products of few floats, at most one to a lane of the tree.
  *
  * A warp to an output would load little and wait long. Here every thread has loads of several
  * outputs in flight: r.width threads share an output, a thread has elements of GROUPS outputs.
@@ -126,32 +126,32 @@ static gop_status reduce_short_first(gop_ctx *ctx, const gop_task *task, int64_t
                             static_cast<int64_t *>(task->out[0].data), outputs);
 }
 
-static const reduce_by_map<gop_launch> launches = REDUCE_SHORT_MAP(reduce_short);
+/* Sums and products of floats, whose order counts: other kernels are faster for the rest. */
+static const gop_launch sums[] = {REDUCE_NONE, REDUCE_FLOATS(reduce_short, sum_map)};
+static const gop_launch products[] = {REDUCE_NONE, REDUCE_FLOATS(reduce_short, prod_map)};
 typedef int (*outputs_count)(int width);
-static const reduce_by_map<outputs_count> outputs_of = REDUCE_SHORT_MAP(block_outputs);
-
-/* Whether the call asks for positions along an axis of one element. */
-static bool is_first(const gop_task *task, bool dense)
-{
-    const gop_reduction &g = task->geometry.reduction;
-    const gop_reduce_op op = task->call->params.reduce.op;
-    return g.count == 1 && g.outputs > 0 && (op == GOP_ARGMIN || op == GOP_ARGMAX) && dense &&
-           (uintptr_t)task->out[0].data % 16 == 0;
-}
+static const outputs_count outputs_of[] = {REDUCE_NONE, REDUCE_FLOATS(block_outputs, sum_map)};
 
 static gop_status reduce_short_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
 {
     const gop_reduction &g = task->geometry.reduction;
+    const gop_reduce_op op = task->call->params.reduce.op;
+    const gop_dtype dtype = task->in[0].dtype;
     reduce_args &r = *GOP_OWN(reduce_args, plan);
-    plan->launch = reduce_of_call(launches, task);
+    const bool is_first = g.count == 1 && (op == GOP_ARGMIN || op == GOP_ARGMAX);
+    plan->launch = nullptr;
+    if (op == GOP_SUM || op == GOP_MEAN) plan->launch = sums[dtype];
+    if (op == GOP_PROD) plan->launch = products[dtype];
+    if (is_first) plan->launch = reduce_short_first;
     GOP_TRY(reduce_plain(task, plan->launch));
     reduce_arguments(task, &r, plan);
-    if (is_first(task, r.dense)) {
-        plan->launch = reduce_short_first;
-        return GOP_OK;
+    if (is_first) {
+        if (g.outputs > 0 && r.dense && (uintptr_t)task->out[0].data % 16 == 0) return GOP_OK;
+        return gop_fail(GOP_REFUSED, "reduce: this kernel needs a result of positions without "
+                                     "gaps that starts at a multiple of 16 bytes");
     }
     while (r.width < 32 && r.width < g.count) r.width *= 2;
-    const int least = reduce_of_call(outputs_of, task)(r.width);
+    const int least = outputs_of[dtype](r.width);
     if (g.kept < 1 || g.outputs == 0 || g.count == 0 || g.count > LANES ||
         (g.kept > 1 && g.extent[g.kept - 1] < least))
         return gop_fail(GOP_REFUSED,

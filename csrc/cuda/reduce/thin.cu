@@ -121,7 +121,7 @@ template <typename M> static gop_status plan_of_map(const gop_task *task, gop_pl
     return GOP_OK;
 }
 
-static const reduce_by_map<reduce_map_plan> plans = REDUCE_SHORT_MAP(plan_of_map);
+static const reduce_by_map<reduce_map_plan> plans = REDUCE_BY_MAP(plan_of_map, nullptr);
 
 static gop_status reduce_thin_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {

@@ -7,10 +7,9 @@
  */
 #include "cuda/transpose/order.h"
 
-template <typename T, typename I>
 static gop_status transpose_reads(gop_ctx *ctx, const gop_task *task, int64_t)
 {
-    return launch_in_order<T, I>(ctx, task, *GOP_OWN(const gop_permutation, task->plan));
+    return transpose_in_order(ctx, task, *GOP_OWN(const gop_permutation, task->plan));
 }
 
 static gop_status transpose_reads_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
@@ -25,7 +24,7 @@ static gop_status transpose_reads_plan(const gop_ctx *, const gop_task *task, go
                 values[k] = values[k - 1];
                 values[k - 1] = value;
             }
-    plan->launch = TRANSPOSE_IN_ORDER(task, transpose_reads);
+    plan->launch = transpose_reads;
     return GOP_OK;
 }
 
