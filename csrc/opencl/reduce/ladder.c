@@ -9,6 +9,7 @@
  * and for vectors on a CPU.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/arrays/half.h"
@@ -186,6 +187,7 @@ static gop_status run_job(gop_ctx *ctx, const reduce_job *job, const gop_array *
                           const gop_array *in, const gop_array *mask, const gop_array *scratch,
                           int scratch_is_written)
 {
+    enum { EACH = 8 }; /* nodes of a work-item of the root, at least */
     gop_cl_launch l = gop_cl_launch_of(&job->build, job->groups * job->group, job->group);
     gop_cl_give(&l, out, 1);
     gop_cl_give(&l, in, 0);
@@ -196,13 +198,16 @@ static gop_status run_job(gop_ctx *ctx, const reduce_job *job, const gop_array *
     GOP_TRY(gop_cl_run(ctx, &l));
     if (job->work.nodes <= 1) return GOP_OK;
     work folding = job->work;
+    folding.team = 1;
+    while (2 * folding.team <= job->root_group && folding.team * EACH < folding.nodes)
+        folding.team *= 2;
     folding.each = 1;
-    while (folding.each * job->root_group < folding.nodes) folding.each *= 2;
+    while (folding.each * folding.team < folding.nodes) folding.each *= 2;
     l.source = "reduce/root";
     l.kernel = "reduce_root_kernel";
     l.value[1].at = &folding;
     l.local[0] = (size_t)job->root_group;
-    l.global[0] = (size_t)(job->shape.outputs * job->root_group);
+    l.global[0] = (size_t)(job->shape.outputs * folding.team);
     return gop_cl_run(ctx, &l);
 }
 
@@ -358,40 +363,65 @@ static void set_nodes(work *w, int node_leaves)
     w->nodes = w->leaves ? gop_cl_ceil(w->leaves, INT64_C(1) << node_leaves) : 1;
 }
 
+/* Whether work-items may take vectors of several neighbours, lanes or outputs: whole ones, where
+ * a vector may begin. */
+static int has_vectors(const gop_task *task, const reduce_job *job)
+{
+    const shape *const s = &job->shape;
+    const int64_t inner = is_across(s) ? s->kept - 1 : s->kept;
+    const int64_t bytes = gop_cl_item(task->in[0].dtype), *const stride = s->axes.stride[1];
+    uint64_t bits = (uintptr_t)task->in[0].data / (uint64_t)bytes;
+    if (job->items == 1 || s->reduced != 1 || job->work.has_where || s->count < LANES ||
+        stride[inner] != 1 || (uintptr_t)task->in[0].data % (uint64_t)bytes)
+        return 0;
+    if (is_across(s)) bits |= (uint64_t)s->axes.extent[inner];
+    for (int64_t d = 0; d <= s->kept; d++)
+        if (d != inner) bits |= gop_cl_magnitude(stride[d]);
+    return bits % (uint64_t)job->items == 0;
+}
+
 static void share_tree(const gop_ctx *ctx, const gop_task *task, reduce_job *job, char *options,
                        size_t room)
 {
     enum {
-        GROUPS_PER_UNIT = 16, /* more would be long queues of short work-groups */
-        MOST_LEAVES = 5,      /* a node is 2^5 leaves at most */
-        SIDE_BY_SIDE = 32,    /* outputs of a work-group, where they are neighbours */
+        MOST_LEAVES = 8,   /* a node is 2^8 leaves at most */
+        SIDE_BY_SIDE = 32, /* outputs of a work-group, where they are neighbours */
     };
     const shape *const s = &job->shape;
     work *const w = &job->work;
+    const int across = is_across(s), is_vector = has_vectors(task, job);
+    const int64_t wanted = (int64_t)ctx->info.processors * task->tune[2];
     int group = 32, lanes = 1, side = 1;
+    if (!is_vector) job->items = 1;
     while (group * 2 <= gop_cl_group(ctx, task->tune[0])) group *= 2;
     while (lanes < LANES && lanes < s->count) lanes *= 2;
-    w->by_rows = !is_across(s);
-    if (w->by_rows) /* no more than there are lanes of all outputs */
-        while (group > 32 && group / 2 >= lanes * s->outputs) group /= 2;
-    else
-        while (side < SIDE_BY_SIDE && side < s->outputs) side *= 2;
+    w->by_rows = !across;
+    if (across)
+        while (side < (is_vector ? task->tune[1] : SIDE_BY_SIDE) && side < s->outputs)
+            side *= 2;
+    else if (is_vector) side = group * job->items > lanes ? group * job->items / lanes : 1;
     w->team = group / side < lanes ? group / side : lanes;
-    w->turns = lanes / w->team;
-    const int64_t sides = gop_cl_ceil(s->outputs, group / w->team);
-    const int64_t wanted = (int64_t)ctx->info.processors * GROUPS_PER_UNIT;
-    set_nodes(w, 0);
-    while (w->node_leaves < MOST_LEAVES && w->nodes > 1 && sides * w->nodes > wanted)
-        set_nodes(w, w->node_leaves + 1);
+    w->turns = lanes / w->team / (across ? 1 : job->items);
+    const int64_t teams = group / w->team;
+    const int64_t sides = gop_cl_ceil(s->outputs, teams * job->items);
+    for (int node_leaves = 0; node_leaves <= MOST_LEAVES; node_leaves++) {
+        set_nodes(w, node_leaves);
+        job->groups =
+            across ? sides * w->nodes : gop_cl_ceil(s->outputs * w->nodes, teams);
+        if (w->nodes == 1 || job->groups <= wanted) break;
+    }
     job->group = job->root_group = group;
-    job->groups = sides * w->nodes;
-    snprintf(options, room, " -DKEPT=%d -DREDUCED=%d", (int)s->kept, (int)s->reduced);
+    const int used = snprintf(options, room, " -DKEPT=%d -DREDUCED=%d", (int)s->kept,
+                              (int)s->reduced);
+    if (is_vector)
+        snprintf(options + used, room - (size_t)used, "%s -DTEAM=%d -DTURNS=%d%s",
+                 across ? " -DACROSS" : "", w->team, w->turns, getenv("GOP_X") ? getenv("GOP_X") : "");
 }
 
 static gop_status by_teams(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
                            gop_plan *plan)
 {
-    return plan_of(ctx, task, names, 0, share_tree, plan);
+    return plan_of(ctx, task, names, 16, share_tree, plan);
 }
 
 /* ---- chunked: vectors, for CPUs ---- */
@@ -499,7 +529,8 @@ static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, const gop_
     ROW(op, stem, tree, by_teams, \
         .note = "a lane of a leaf a work-item, in private memory; teams of them meet in local " \
                 "memory", \
-        .tunables = {GOP_CL_GROUP}, .dtypes = GOP_EVERY_DTYPE) \
+        .tunables = {GOP_CL_GROUP, {"side", 4, {16, 8, 32, 64}}, {"units", 5, {16, 2, 4, 8, 32}}}, \
+        .dtypes = GOP_EVERY_DTYPE) \
     ROW(op, stem, chunked, by_chunks, \
         .note = "a chunk of the array a work-item, in vectors along memory: of an output's " \
                 "elements, or of several outputs", \
