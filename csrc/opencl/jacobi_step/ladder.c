@@ -9,7 +9,9 @@
  * adds it up: tree/v1 fixes them, 128 lanes a leaf.
  */
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "core/numerics.h"
 #include "core/ops/jacobi.h"
 #include "core/ops/unchecked.h"
 #include "opencl/opencl.h"
@@ -107,21 +109,46 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, const gop_cl_n
     return GOP_OK;
 }
 
-/* A row of a matrix a work-group. Both plans have the tunable "group". */
+/* Whether rows of a dense matrix, and columns of x, are of whole vectors. */
+static int has_vectors(const gop_task *task, int width)
+{
+    const gop_jacobi *g = &task->geometry.jacobi;
+    const gop_dtype dtype = task->in[0].dtype;
+    const int64_t bits = g->a_row | (g->k > 1 ? g->x_col : 0);
+    const uintptr_t at = (uintptr_t)task->in[0].data | (uintptr_t)task->in[2].data;
+    return (dtype == GOP_FLOAT32 || dtype == GOP_FLOAT64) &&
+           !task->call->params.jacobi_step.csr && g->a_col == 1 && g->x_row == 1 &&
+           bits % width == 0 && at % ((uintptr_t)width * (uintptr_t)gop_cl_item(dtype)) == 0;
+}
+
+/* A row of a matrix a work-group, or several of a dense one. */
 static gop_status by_groups(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
                             gop_plan *plan)
 {
     planned *const own = GOP_OWN_OF_STEP(planned, plan);
-    char more[32];
+    const int width = task->in[0].dtype == GOP_FLOAT32 ? 4 : 2, held = (int)task->tune[1];
+    const int is_vector = has_vectors(task, width);
+    const int64_t leaves = gop_cl_ceil(task->geometry.jacobi.n, LEAF);
+    char more[128];
     if (task->call->params.jacobi_step.grid.axes)
         return gop_fail(GOP_REFUSED,
                         "jacobi_step: kernel '%s' takes a matrix, got a stencil; kernel 'rows' "
                         "takes those",
                         names->row);
     own->group = gop_cl_group(ctx, task->tune[0]);
+    if (is_vector) { /* a team a leaf */
+        const int team = LANES / width;
+        int group = team;
+        while (group < own->group && group / team < leaves) group *= 2;
+        own->group = group;
+    }
     snprintf(more, sizeof more, " -DGROUP=%d", own->group);
+    if (is_vector)
+        snprintf(more, sizeof more, " -DGROUP=%d -DVECTORS -DWIDTH=%d -DHELD=%d%s", own->group,
+                 width, held, getenv("GOP_X") ? getenv("GOP_X") : "");
     GOP_TRY(begin(ctx, task, names, more, plan));
     own->together = 1;
+    if (is_vector) own->each = held;
     return GOP_OK;
 }
 
@@ -188,7 +215,7 @@ static int has_short_rows(const gop_ctx *ctx, const gop_task *task)
     ROW(op, stem, group, by_groups, \
         .note = "a work-group per row, which reads neighbours, and folds its lanes in local " \
                 "memory", \
-        .tunables = {{"group", 3, {64, 32, 128}}}, .dtypes = EVERY) \
+        .tunables = {{"group", 4, {256, 64, 128, 512}}, {"held", 4, {4, 2, 1, 8}}}, .dtypes = EVERY) \
     ROW(op, stem, rows, by_rows, \
         .note = "a row a work-item, short ones in registers; on a CPU a chunk of them, with " \
                 "vectors along dense ones, or across them where they have the same terms", \
