@@ -8,9 +8,11 @@
  * each work-item.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/ops/rdf.h"
+#include "core/ops/rdf_guess.h"
 #include "opencl/opencl.h"
 
 /* As opencl/rdf/pairs.cl has it. */
@@ -51,6 +53,8 @@ typedef struct planned {
     size_t nearby, histogram; /* bytes of local memory: thresholds, counters */
     int group, count, copies; /* work-items of a group; slots, copies of a slot's counters */
     size_t slots;             /* in scratch memory */
+    gop_bin_guess guess;
+    int64_t chunk; /* points of the second set that a work-group of guessed meets */
     sorted_sets sorted;
 } planned;
 
@@ -102,20 +106,21 @@ static double reciprocal_of(double length)
 /* The box, in the points' dtype. */
 typedef struct box {
     union {
-        float f[9];
-        double d[9];
+        float f[12];
+        double d[12];
     } numbers;
     size_t bytes;
 } box;
 
 static box box_of(const gop_task *task)
 {
-    const double *c = task->geometry.pairs.cell;
+    const double *c = task->geometry.pairs.cell, *const middle = GOP_FRAMES(task)->middle;
     box b = {.numbers.d = {c[0], c[3], c[4], c[6], c[7], c[8], reciprocal_of(c[0]),
-                           reciprocal_of(c[4]), reciprocal_of(c[8])},
+                           reciprocal_of(c[4]), reciprocal_of(c[8]), middle[0], middle[1],
+                           middle[2]},
              .bytes = sizeof b.numbers.d};
     if (task->in[0].dtype == GOP_FLOAT64) return b;
-    for (int i = 0; i < 9; i++) b.numbers.f[i] = (float)b.numbers.d[i];
+    for (int i = 0; i < 12; i++) b.numbers.f[i] = (float)b.numbers.d[i];
     b.bytes = sizeof b.numbers.f;
     return b;
 }
@@ -365,8 +370,11 @@ static gop_status launch_pairs(gop_ctx *ctx, const gop_task *task, int64_t step)
     range r = {.i0 = step / columns * own->points, .j0 = step % columns * own->others};
     r.i1 = r.i0 + own->points < p->n ? r.i0 + own->points : p->n;
     r.j1 = r.j0 + own->others < p->n2 ? r.j0 + own->others : p->n2;
-    gop_cl_launch l = gop_cl_launch_of(
-        &own->build, gop_cl_ceil(r.i1 - r.i0, own->each) * own->group, own->group);
+    if (p->one_set && r.j1 <= r.i0 + 1) return GOP_OK; /* another step's */
+    const int32_t blocks = (int32_t)gop_cl_ceil(r.i1 - r.i0, own->each);
+    const int64_t chunks = own->chunk ? gop_cl_ceil(r.j1 - r.j0, own->chunk) : 1;
+    gop_cl_launch l =
+        gop_cl_launch_of(&own->build, blocks * chunks * own->group, own->group);
     gop_cl_give(&l, &task->in[0], 0);
     gop_cl_give(&l, &task->in[p->one_set ? 0 : 2], 0);
     gop_cl_give(&l, types_of(task, 0), 0);
@@ -376,6 +384,10 @@ static gop_status launch_pairs(gop_ctx *ctx, const gop_task *task, int64_t step)
     GOP_CL_SAY(&l, call);
     gop_cl_say(&l, b.bytes, &b.numbers);
     GOP_CL_SAY(&l, r);
+    if (own->chunk) {
+        GOP_CL_SAY(&l, own->guess);
+        GOP_CL_SAY(&l, blocks);
+    }
     if (own->nearby) gop_cl_say(&l, own->nearby, NULL);
     if (own->histogram) gop_cl_say(&l, own->histogram, NULL);
     return gop_cl_run(ctx, &l);
@@ -406,8 +418,8 @@ static gop_status naive(const gop_ctx *ctx, const gop_task *task, const gop_cl_n
 }
 
 /* Tunables "points" and "group". */
-static gop_status guessed(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                          gop_plan *plan)
+static gop_status shared(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
+                         gop_plan *plan)
 {
     const int held = (int)task->tune[0];
     planned *const own = GOP_OWN(planned, plan);
@@ -416,6 +428,39 @@ static gop_status guessed(const gop_ctx *ctx, const gop_task *task, const gop_cl
     GOP_TRY(fit(ctx, task, own->group * 32, own));
     snprintf(more, sizeof more, "-DGROUP=%d -DPOINTS=%d -DCOPIES=%d", own->group, held,
              own->copies);
+    set_options(ctx, task, more, own->build.options);
+    return GOP_OK;
+}
+
+/* Tunables "points" and "group". Counters of 32 bits: a work-group has fewer pairs. */
+static gop_status guessed(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
+                          gop_plan *plan)
+{
+    enum { ROOT = 6, COPIES = 8, CHUNK = 1 << 13, MOST = 24 << 10 };
+    const gop_pairs *p = &task->geometry.pairs;
+    const int held = (int)task->tune[0];
+    planned *const own = GOP_OWN(planned, plan);
+    char more[128];
+    gop_bin_guess guess;
+    const char *const needs = p->uniform ? gop_guess_bins(GOP_FRAMES(task), ROOT, &guess)
+                                         : "edges that are even in r";
+    if (needs)
+        return gop_fail(GOP_REFUSED,
+                        "rdf: kernel '%s' takes %s; kernel 'shared' takes any edges",
+                        names->row, needs);
+    GOP_TRY(by_pairs(ctx, task, names, 1 << 17, 1 << 18, task->tune[1], held, plan));
+    own->guess = guess;
+    own->chunk = CHUNK;
+    if (p->box) gop_guess_box(&own->guess, p->cell, GOP_FRAMES(task)->guess_margin[0], GOP_FRAMES(task)->guess_margin[1]);
+    const int64_t types = p->types ? p->types : 1;
+    const int64_t counters = types < 1 << 12 ? types * types * guess.rows * 4 : INT32_MAX;
+    const int64_t beside = (int64_t)own->group * 16 + 1024;
+    own->copies = COPIES;
+    while (own->copies > 1 && own->copies * counters > MOST) own->copies /= 2;
+    own->histogram = (size_t)(counters * own->copies);
+    GOP_TRY(gop_cl_need_group(ctx, names, own->group, counters * own->copies + beside));
+    snprintf(more, sizeof more, "-DGROUP=%d -DPOINTS=%d -DCOPIES=%d -DOTHERS=%d%s", own->group, held,
+             own->copies, CHUNK, getenv("GOP_X") ? getenv("GOP_X") : " -DUNROLL=4");
     set_options(ctx, task, more, own->build.options);
     return GOP_OK;
 }
@@ -538,6 +583,9 @@ static int are_near_pairs_few(const gop_ctx *ctx, const gop_task *task, const go
         .note = "a work-item per point; every pair adds to a counter in global memory", \
         .lecture = "radial distribution function", .tunables = {GOP_CL_GROUP}, .dtypes = REALS) \
     ROW(op, stem, guessed, guessed, \
+        .note = "a tile of points in local memory, and points in registers; bins are guessed in float32 and counted without a branch", \
+        .tunables = {{"points", 4, {4, 2, 1, 8}}, {"group", 4, {256, 512, 128, 64}}}, .dtypes = REALS) \
+    ROW(op, stem, shared, shared, \
         .note = "a tile of points and the counters in local memory, in several copies, and " \
                 "points in registers; a guess names the bin, and thresholds are read only " \
                 "near an edge", \
@@ -560,7 +608,8 @@ static int are_near_pairs_few(const gop_ctx *ctx, const gop_task *task, const go
      .why = "the cuda backend's rule; 1,000,000 points to a twentieth 0.47 of its speed: " \
             "NVIDIA's OpenCL on an H200, 2026-11-29", \
      .pays = are_near_pairs_few}, \
-    {.row = &op##_guessed_row, \
+    {.row = &op##_guessed_row, .why = "all pairs"}, \
+    {.row = &op##_shared_row, \
      .why = "all pairs on GPUs; 500,000 points 0.30 of the cuda backend's speed: NVIDIA's " \
             "OpenCL on an H200, 2026-11-29"}, \
     {.row = &op##_naive_row, \

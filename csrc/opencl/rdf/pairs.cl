@@ -22,7 +22,7 @@ struct range {
 };
 
 struct box {
-    BASE ax, bx, by, cx, cy, cz, per_ax, per_by, per_cz;
+    BASE ax, bx, by, cx, cy, cz, per_ax, per_by, per_cz, middle_x, middle_y, middle_z;
 };
 
 struct point {
