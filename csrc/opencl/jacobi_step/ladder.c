@@ -10,6 +10,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/numerics.h"
 #include "core/ops/jacobi.h"
@@ -144,8 +145,8 @@ static gop_status by_groups(const gop_ctx *ctx, const gop_task *task, const gop_
     }
     snprintf(more, sizeof more, " -DGROUP=%d", own->group);
     if (is_vector)
-        snprintf(more, sizeof more, " -DGROUP=%d -DVECTORS -DWIDTH=%d -DHELD=%d%s", own->group,
-                 width, held, getenv("GOP_X") ? getenv("GOP_X") : "");
+        snprintf(more, sizeof more, " -DGROUP=%d -DVECTORS -DWIDTH=%d -DHELD=%d -DBATCH=%d", own->group,
+                 width, held, (int)task->tune[2]);
     GOP_TRY(begin(ctx, task, names, more, plan));
     own->together = 1;
     if (is_vector) own->each = held;
@@ -171,11 +172,11 @@ static gop_status by_rows(const gop_ctx *ctx, const gop_task *task, const gop_cl
     const int is_plain = k && g->x_row == 1 && g->f_row == 1 && g->out_row == 1 &&
                          (task->nout == 1 || g->residual_row == 1);
     const int has_vectors = is_real && is_dense && g->a_col == 1 && g->x_row == 1;
-    const int is_cpu = gop_cl_is_cpu(ctx);
+    const int is_cpu = gop_cl_is_cpu(ctx) && !getenv("GOP_GPU");
     const int has_columns = is_cpu && is_real && is_dense && g->a_row == 1 && g->a_col != 1;
     const int has_runs =
         is_cpu && is_real && is_plain && p->grid.axes && (g->a_col == 0 || g->a_col == 1);
-    char more[64];
+    char more[96];
     snprintf(more, sizeof more, "%s -DWIDTH=%d%s",
              has_vectors   ? " -DVECTORS"
              : has_columns ? " -DCOLUMNS"
@@ -183,6 +184,12 @@ static gop_status by_rows(const gop_ctx *ctx, const gop_task *task, const gop_cl
                            : "",
              dtype == GOP_FLOAT32 ? 8 : 4,
              is_plain && (!is_dense || has_vectors) ? " -DPLAIN" : "");
+    if (!is_cpu && p->grid.axes && k)
+        snprintf(more + strlen(more), sizeof more - strlen(more), " -DINSIDE=%s",
+                 g->n < INT32_MAX ? "uint" : "ulong");
+    if (!is_cpu && p->csr && !getenv("GOP_NOFEW") && terms_of_row(task) <= 8)
+        snprintf(more + strlen(more), sizeof more - strlen(more), " -DFEW=%d",
+                 terms_of_row(task) <= 5 ? 5 : 8);
     GOP_TRY(begin(ctx, task, names, more, plan));
     own->group = is_cpu ? 1 : gop_cl_group(ctx, task->tune[0]);
     own->each =
@@ -215,7 +222,7 @@ static int has_short_rows(const gop_ctx *ctx, const gop_task *task)
     ROW(op, stem, group, by_groups, \
         .note = "a work-group per row, which reads neighbours, and folds its lanes in local " \
                 "memory", \
-        .tunables = {{"group", 4, {256, 64, 128, 512}}, {"held", 4, {4, 2, 1, 8}}}, .dtypes = EVERY) \
+        .tunables = {{"group", 4, {256, 64, 128, 512}}, {"held", 4, {4, 2, 1, 8}}, {"batch", 4, {4, 8, 2, 16}}}, .dtypes = EVERY) \
     ROW(op, stem, rows, by_rows, \
         .note = "a row a work-item, short ones in registers; on a CPU a chunk of them, with " \
                 "vectors along dense ones, or across them where they have the same terms", \

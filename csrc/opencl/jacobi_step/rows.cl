@@ -81,12 +81,80 @@ static T leaf(const struct operands o, const struct system s, const struct row r
 #endif
 }
 
+#if defined(FEW)
+/* A row of 1 to FEW terms. Loads past its end are of its last term and not used: a condition
+ * for each would make some wait for others. */
+static T sum_of_few(const struct operands o, const struct system s, const struct row row, long c,
+                    T *diagonal)
+{
+    long k[FEW];
+    T a[FEW], lane[8];
+#pragma unroll
+    for (int p = 0; p < FEW; p++) k[p] = column(o, s, row, min((long)p, row.count - 1));
+#pragma unroll
+    for (int p = 0; p < FEW; p++) a[p] = element(o, s, row, min((long)p, row.count - 1));
+#pragma unroll
+    for (int p = 0; p < FEW; p++) lane[p] = o.x[k[p] * s.x_row + c * s.x_col];
+#pragma unroll
+    for (int p = 0; p < 8; p++) {
+        if (p < FEW && p < row.count && k[p] == row.i) *diagonal += a[p];
+        lane[p] = p < FEW && p < row.count ? multiply_add(a[p], lane[p], NOTHING) : NOTHING;
+    }
+#pragma unroll
+    for (int d = 4; d > 0; d /= 2)
+#pragma unroll
+        for (int l = 0; l < d; l++) lane[l] += lane[l + d];
+    return lane[0];
+}
+#endif
+
+#if defined(INSIDE)
+/* The sum of a stencil's row that has all its neighbours, `apart` items away; else 0 is given
+ * back. */
+static int is_inside(const struct operands o, const struct system s, long i, long c, T *sum,
+                     T *diagonal)
+{
+    T lane[8];
+    long distance[MOST], apart = 1;
+    INSIDE rest = (INSIDE)i;
+    int all = 1;
+#pragma unroll
+    for (int d = AXES - 1; d >= 0; d--) {
+        const INSIDE extent = (INSIDE)s.extent[d], outer = d ? rest / extent : 0;
+        const INSIDE at = rest - outer * extent;
+        all &= at > 0 && at + 1 < extent;
+        distance[d] = -apart;
+        distance[2 * AXES - d] = apart;
+        apart *= s.extent[d];
+        rest = outer;
+    }
+    distance[AXES] = 0;
+    if (!all) return 0;
+#pragma unroll
+    for (int p = 0; p < 8; p++) {
+        lane[p] = NOTHING;
+        if (p >= MOST) continue;
+        const T a = o.a[p * s.a_row + i * s.a_col];
+        lane[p] = multiply_add(a, o.x[(i + distance[p]) * s.x_row + c * s.x_col], NOTHING);
+        if (p == AXES) *diagonal = a;
+    }
+#pragma unroll
+    for (int d = 4; d > 0; d /= 2)
+#pragma unroll
+        for (int l = 0; l < d; l++) lane[l] += lane[l + d];
+    *sum = lane[0];
+    return 1;
+}
+#endif
+
 /* The sum of a row, and its diagonal. */
 static T sum_of(const struct operands o, const struct system s, const struct row row, long c,
                 T *diagonal)
 {
     *diagonal = NOTHING;
-#if !defined(VECTORS)
+#if defined(FEW)
+    if (row.count > 0 && row.count <= FEW) return sum_of_few(o, s, row, c, diagonal);
+#elif !defined(VECTORS)
     switch (row.count) {
         CASE(1)
         CASE(2)
@@ -210,6 +278,12 @@ __kernel void jacobi_step_rows_kernel(SYSTEM)
     const long first = s.first + (long)get_global_id(0) * s.each;
     const long last = min(first + s.each, s.last);
     long begin = first;
+#if defined(INSIDE)
+    for (T sum, diagonal; first < last && own.k == 1 && is_inside(o, own, first, 0, &sum, &diagonal);) {
+        update(o, own, factor, first, 0, sum, diagonal);
+        return;
+    }
+#endif
 #if defined(COLUMNS)
     for (int vectors; (vectors = (int)min((last - begin) / SIDE, (long)STRIP)) > 0;
          begin += vectors * SIDE)

@@ -8,7 +8,6 @@
  * each work-item.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/ops/rdf.h"
@@ -459,8 +458,8 @@ static gop_status guessed(const gop_ctx *ctx, const gop_task *task, const gop_cl
     while (own->copies > 1 && own->copies * counters > MOST) own->copies /= 2;
     own->histogram = (size_t)(counters * own->copies);
     GOP_TRY(gop_cl_need_group(ctx, names, own->group, counters * own->copies + beside));
-    snprintf(more, sizeof more, "-DGROUP=%d -DPOINTS=%d -DCOPIES=%d -DOTHERS=%d%s", own->group, held,
-             own->copies, CHUNK, getenv("GOP_X") ? getenv("GOP_X") : " -DUNROLL=4");
+    snprintf(more, sizeof more, "-DGROUP=%d -DPOINTS=%d -DCOPIES=%d -DOTHERS=%d%s%s", own->group, held,
+             own->copies, CHUNK, gop_cl_registers(ctx, " -DNV"), task->tune[2] == 4 ? " -DUNROLL=4" : task->tune[2] == 2 ? " -DUNROLL=2" : task->tune[2] == 8 ? " -DUNROLL=8" : " -DUNROLL=1");
     set_options(ctx, task, more, own->build.options);
     return GOP_OK;
 }
@@ -584,7 +583,7 @@ static int are_near_pairs_few(const gop_ctx *ctx, const gop_task *task, const go
         .lecture = "radial distribution function", .tunables = {GOP_CL_GROUP}, .dtypes = REALS) \
     ROW(op, stem, guessed, guessed, \
         .note = "a tile of points in local memory, and points in registers; bins are guessed in float32 and counted without a branch", \
-        .tunables = {{"points", 4, {4, 2, 1, 8}}, {"group", 4, {256, 512, 128, 64}}}, .dtypes = REALS) \
+        .tunables = {{"points", 4, {4, 2, 1, 8}}, {"group", 4, {256, 512, 128, 64}}, {"unroll", 4, {4, 1, 2, 8}}}, .dtypes = REALS) \
     ROW(op, stem, shared, shared, \
         .note = "a tile of points and the counters in local memory, in several copies, and " \
                 "points in registers; a guess names the bin, and thresholds are read only " \

@@ -9,7 +9,6 @@
  * and for vectors on a CPU.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/arrays/half.h"
@@ -414,8 +413,8 @@ static void share_tree(const gop_ctx *ctx, const gop_task *task, reduce_job *job
     const int used = snprintf(options, room, " -DKEPT=%d -DREDUCED=%d", (int)s->kept,
                               (int)s->reduced);
     if (is_vector)
-        snprintf(options + used, room - (size_t)used, "%s -DTEAM=%d -DTURNS=%d%s",
-                 across ? " -DACROSS" : "", w->team, w->turns, getenv("GOP_X") ? getenv("GOP_X") : "");
+        snprintf(options + used, room - (size_t)used, "%s -DTEAM=%d -DTURNS=%d -DBATCH=%d",
+                 across ? " -DACROSS" : "", w->team, w->turns, (int)task->tune[3]);
 }
 
 static gop_status by_teams(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
@@ -529,7 +528,7 @@ static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, const gop_
     ROW(op, stem, tree, by_teams, \
         .note = "a lane of a leaf a work-item, in private memory; teams of them meet in local " \
                 "memory", \
-        .tunables = {GOP_CL_GROUP, {"side", 4, {16, 8, 32, 64}}, {"units", 5, {16, 2, 4, 8, 32}}}, \
+        .tunables = {GOP_CL_GROUP, {"side", 4, {16, 8, 32, 64}}, {"units", 5, {16, 2, 4, 8, 32}}, {"batch", 4, {8, 4, 16, 2}}}, \
         .dtypes = GOP_EVERY_DTYPE) \
     ROW(op, stem, chunked, by_chunks, \
         .note = "a chunk of the array a work-item, in vectors along memory: of an output's " \
