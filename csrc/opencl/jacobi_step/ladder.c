@@ -127,8 +127,9 @@ static gop_status by_groups(const gop_ctx *ctx, const gop_task *task, const gop_
                             gop_plan *plan)
 {
     planned *const own = GOP_OWN_OF_STEP(planned, plan);
-    const int width = task->in[0].dtype == GOP_FLOAT32 ? 4 : 2, held = (int)task->tune[1];
-    const int is_vector = has_vectors(task, width);
+    const int wide = task->in[0].dtype == GOP_FLOAT32 ? 4 : 2;
+    const int is_vector = has_vectors(task, wide), width = is_vector ? wide : 1;
+    const int held = is_vector ? (int)task->tune[1] : 1;
     const int64_t leaves = gop_cl_ceil(task->geometry.jacobi.n, LEAF);
     char more[128];
     if (task->call->params.jacobi_step.grid.axes)
@@ -136,20 +137,16 @@ static gop_status by_groups(const gop_ctx *ctx, const gop_task *task, const gop_
                         "jacobi_step: kernel '%s' takes a matrix, got a stencil; kernel 'rows' "
                         "takes those",
                         names->row);
-    own->group = gop_cl_group(ctx, task->tune[0]);
-    if (is_vector) { /* a team a leaf */
-        const int team = LANES / width;
-        int group = team;
-        while (group < own->group && group / team < leaves) group *= 2;
-        own->group = group;
-    }
-    snprintf(more, sizeof more, " -DGROUP=%d", own->group);
-    if (is_vector)
-        snprintf(more, sizeof more, " -DGROUP=%d -DVECTORS -DWIDTH=%d -DHELD=%d -DBATCH=%d", own->group,
-                 width, held, (int)task->tune[2]);
+    const int team = LANES / width;
+    own->group = team;
+    while (is_vector && own->group < gop_cl_group(ctx, task->tune[0]) &&
+           own->group / team < leaves)
+        own->group *= 2;
+    snprintf(more, sizeof more, " -DGROUP=%d -DWIDTH=%d -DHELD=%d -DBATCH=%d%s", own->group,
+             width, held, (int)task->tune[2], is_vector ? " -DVECTORS" : "");
     GOP_TRY(begin(ctx, task, names, more, plan));
     own->together = 1;
-    if (is_vector) own->each = held;
+    own->each = held;
     return GOP_OK;
 }
 
