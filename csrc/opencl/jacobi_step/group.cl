@@ -13,35 +13,21 @@ enum { TEAM = TREE_LANES / WIDTH, TEAMS = GROUP / TEAM };
 #define LANE JOIN(BASE, WIDTH)
 #define READ(p) (*(__global const LANE *)(p))
 
-/* Of a whole leaf: the loads of a batch are under way before any is waited for. */
-static void whole_lanes(__global const T *const row[HELD], __global const T *x, LANE sum[HELD])
+/* `batch` terms of each lane: the loads are under way before any is waited for. */
+static void add_terms(__global const T *const row[HELD], __global const T *x, int batch,
+                      LANE sum[HELD])
 {
-#pragma unroll 1
-    for (int p = 0; p < LEAF; p += BATCH * TREE_LANES) {
-        LANE a[BATCH][HELD], of_x[BATCH];
+    LANE a[BATCH][HELD], of_x[BATCH];
 #pragma unroll
-        for (int b = 0; b < BATCH; b++) {
+    for (int b = 0; b < batch; b++) {
 #pragma unroll
-            for (int r = 0; r < HELD; r++) a[b][r] = READ(row[r] + p + b * TREE_LANES);
-            of_x[b] = READ(x + p + b * TREE_LANES);
-        }
-#pragma unroll
-        for (int b = 0; b < BATCH; b++)
-#pragma unroll
-            for (int r = 0; r < HELD; r++) sum[r] = fma(a[b][r], of_x[b], sum[r]);
+        for (int r = 0; r < HELD; r++) a[b][r] = READ(row[r] + b * TREE_LANES);
+        of_x[b] = READ(x + b * TREE_LANES);
     }
-}
-
-/* Of the last leaf, which has m terms from the first of the work-item on. */
-static LANE last_lanes(__global const T *row, __global const T *x, long m)
-{
-    LANE sum = NOTHING;
-    T lane[WIDTH];
-    for (; m >= WIDTH; m -= TREE_LANES, row += TREE_LANES, x += TREE_LANES)
-        sum = fma(READ(row), READ(x), sum);
-    JOIN(vstore, WIDTH)(sum, 0, lane);
-    for (int l = 0; l < m; l++) lane[l] = fma(row[l], x[l], lane[l]);
-    return JOIN(vload, WIDTH)(0, lane);
+#pragma unroll
+    for (int b = 0; b < batch; b++)
+#pragma unroll
+        for (int r = 0; r < HELD; r++) sum[r] = fma(a[b][r], of_x[b], sum[r]);
 }
 
 static T within(LANE sum)
@@ -62,16 +48,30 @@ static void add_lanes(const struct operands o, const struct system s, const stru
                       long begin, long c, LANE sum[HELD])
 {
 #if defined(VECTORS)
-    __global const T *const x = o.x + c * s.x_col + begin, *from[HELD];
-    const int is_whole = begin / LEAF * LEAF + LEAF <= s.n;
+    __global const T *x = o.x + c * s.x_col + begin, *from[HELD];
+    int terms = (int)min(begin / LEAF * LEAF + LEAF, s.n) - (int)begin; /* from the first on */
 #pragma unroll
     for (int r = 0; r < HELD; r++) {
         from[r] = o.a + min(row.i + r, s.last - 1) * s.a_row + begin;
         sum[r] = NOTHING;
     }
-    if (is_whole) whole_lanes(from, x, sum);
-    else
-        for (int r = 0; r < HELD; r++) sum[r] = last_lanes(from[r], x, s.n - begin);
+    for (int batch; terms >= WIDTH; terms -= batch * TREE_LANES, x += batch * TREE_LANES) {
+        batch = terms >= (BATCH - 1) * TREE_LANES + WIDTH ? BATCH : 1;
+        if (batch == BATCH) add_terms(from, x, BATCH, sum);
+        else add_terms(from, x, 1, sum);
+#pragma unroll
+        for (int r = 0; r < HELD; r++) from[r] += batch * TREE_LANES;
+    }
+    if (terms <= 0) return; /* fewer than a vector has */
+#pragma unroll
+    for (int r = 0; r < HELD; r++) {
+        T lane[WIDTH];
+        JOIN(vstore, WIDTH)(sum[r], 0, lane);
+#pragma unroll
+        for (int l = 0; l < WIDTH; l++)
+            if (l < terms) lane[l] = fma(from[r][l], x[l], lane[l]);
+        sum[r] = JOIN(vload, WIDTH)(0, lane);
+    }
 #else
     const long end = min(begin / LEAF * LEAF + LEAF, row.count);
     sum[0] = NOTHING;
@@ -106,7 +106,8 @@ __kernel void jacobi_step_group_kernel(SYSTEM)
         if (me < HELD && row.i + me < s.last) {
             struct row own = row;
             own.i += me;
-            update(o, s, factor, own.i, c, sum_of_leaves(node, leaves), diagonal_of(o, s, own));
+            update(o, s, factor, own.i, c, item_of(o, s, own.i, c), sum_of_leaves(node, leaves),
+                   diagonal_of(o, s, own));
         }
     }
 }

@@ -81,6 +81,10 @@ static T leaf(const struct operands o, const struct system s, const struct row r
 #endif
 }
 
+/* Loops would make memory of them. */
+#define FOLD_EIGHT(l)                                                                          \
+    (((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7])))
+
 #if defined(FEW)
 /* A row of 1 to FEW terms. Loads past its end are of its last term and not used: a condition
  * for each would make some wait for others. */
@@ -100,11 +104,7 @@ static T sum_of_few(const struct operands o, const struct system s, const struct
         if (p < FEW && p < row.count && k[p] == row.i) *diagonal += a[p];
         lane[p] = p < FEW && p < row.count ? multiply_add(a[p], lane[p], NOTHING) : NOTHING;
     }
-#pragma unroll
-    for (int d = 4; d > 0; d /= 2)
-#pragma unroll
-        for (int l = 0; l < d; l++) lane[l] += lane[l + d];
-    return lane[0];
+    return FOLD_EIGHT(lane);
 }
 #endif
 
@@ -138,11 +138,7 @@ static int is_inside(const struct operands o, const struct system s, long i, lon
         lane[p] = multiply_add(a, o.x[(i + distance[p]) * s.x_row + c * s.x_col], NOTHING);
         if (p == AXES) *diagonal = a;
     }
-#pragma unroll
-    for (int d = 4; d > 0; d /= 2)
-#pragma unroll
-        for (int l = 0; l < d; l++) lane[l] += lane[l + d];
-    *sum = lane[0];
+    *sum = FOLD_EIGHT(lane);
     return 1;
 }
 #endif
@@ -260,7 +256,8 @@ static void step_of_columns(const struct operands o, const struct system s, T fa
         found |= lanes >> level & 1;
     }
     for (; row.i < i + vectors * SIDE; row.i++)
-        update(o, s, factor, row.i, c, number[row.i - i], diagonal_of(o, s, row));
+        update(o, s, factor, row.i, c, item_of(o, s, row.i, c), number[row.i - i],
+               diagonal_of(o, s, row));
 }
 #endif
 
@@ -278,9 +275,12 @@ __kernel void jacobi_step_rows_kernel(SYSTEM)
     const long first = s.first + (long)get_global_id(0) * s.each;
     const long last = min(first + s.each, s.last);
     long begin = first;
-#if defined(INSIDE)
-    for (T sum, diagonal; first < last && own.k == 1 && is_inside(o, own, first, 0, &sum, &diagonal);) {
-        update(o, own, factor, first, 0, sum, diagonal);
+#if defined(INSIDE) /* a row a work-item */
+    T inside, middle;
+    if (first >= s.last) return;
+    const struct item item = item_of(o, own, first, 0);
+    if (is_inside(o, own, first, 0, &inside, &middle)) {
+        update(o, own, factor, first, 0, item, inside, middle);
         return;
     }
 #endif
@@ -304,8 +304,9 @@ __kernel void jacobi_step_rows_kernel(SYSTEM)
         row.i = i++;
         for (long c = 0; c < own.k; c++) {
             T diagonal;
+            const struct item item = item_of(o, own, row.i, c);
             const T sum = sum_of(o, own, row, c, &diagonal);
-            update(o, own, factor, row.i, c, sum, diagonal);
+            update(o, own, factor, row.i, c, item, sum, diagonal);
         }
     }
 }

@@ -85,7 +85,7 @@ static int is_near_edge(uint place, const struct guess *g)
             atomic_inc(COUNTER(at[n]));                                                        \
         }                                                                                      \
         if (doubt)                                                                             \
-            for (int n = 0; n < POINTS; n++)                                                   \
+            _Pragma("unroll") for (int n = 0; n < POINTS; n++)                                 \
                 if (p[n].x == p[n].x && !(ITSELF && j <= i + n * GROUP))                       \
                     SETTLE(i + n * GROUP, j, p[n], q, place[n], at[n])                         \
     }
