@@ -219,7 +219,7 @@ static int has_short_rows(const gop_ctx *ctx, const gop_task *task)
     ROW(op, stem, group, by_groups, \
         .note = "a work-group per row, which reads neighbours, and folds its lanes in local " \
                 "memory", \
-        .tunables = {{"group", 4, {256, 64, 128, 512}}, {"held", 4, {4, 2, 1, 8}}, {"batch", 4, {4, 8, 2, 16}}}, .dtypes = EVERY) \
+        .tunables = {{"group", 4, {128, 64, 256, 512}}, {"held", 4, {4, 2, 1, 8}}, {"batch", 4, {4, 8, 2, 16}}}, .dtypes = EVERY) \
     ROW(op, stem, rows, by_rows, \
         .note = "a row a work-item, short ones in registers; on a CPU a chunk of them, with " \
                 "vectors along dense ones, or across them where they have the same terms", \

@@ -129,13 +129,13 @@ static float4 narrow(struct point p, const struct box box, uint per_type)
 
 __kernel void rdf_guessed_kernel(SETS, const struct call c, const struct box box,
                                  const struct range r, const struct guess g, const int blocks,
-                                 __local uint *histogram)
+                                 const int others, __local uint *histogram)
 {
     __local float4 tile[GROUP];
     const int me = (int)get_local_id(0);
     const long i0 = r.i0 + get_group_id(0) % blocks * (GROUP * POINTS);
-    const long begin = r.j0 + get_group_id(0) / blocks * OTHERS;
-    const long end = min(begin + OTHERS, r.j1), own = i0 + GROUP * POINTS;
+    const long begin = r.j0 + get_group_id(0) / blocks * others;
+    const long end = min(begin + others, r.j1), own = i0 + GROUP * POINTS;
     const int i = (int)i0 + me, types = IS_TYPED ? c.types : 1;
     const uint per_type = IS_TYPED ? (uint)g.rows * (COPIES * 4) : 0;
     const uint mine = (uint)(me % COPIES * 4) - g.base * (COPIES * 4); /* modulo 2^32 */

@@ -53,7 +53,7 @@ typedef struct planned {
     int group, count, copies; /* work-items of a group; slots, copies of a slot's counters */
     size_t slots;             /* in scratch memory */
     gop_bin_guess guess;
-    int64_t chunk; /* points of the second set that a work-group of guessed meets */
+    int32_t chunk; /* points of the second set that a work-group of guessed meets */
     sorted_sets sorted;
 } planned;
 
@@ -386,6 +386,7 @@ static gop_status launch_pairs(gop_ctx *ctx, const gop_task *task, int64_t step)
     if (own->chunk) {
         GOP_CL_SAY(&l, own->guess);
         GOP_CL_SAY(&l, blocks);
+        GOP_CL_SAY(&l, own->chunk);
     }
     if (own->nearby) gop_cl_say(&l, own->nearby, NULL);
     if (own->histogram) gop_cl_say(&l, own->histogram, NULL);
@@ -435,7 +436,7 @@ static gop_status shared(const gop_ctx *ctx, const gop_task *task, const gop_cl_
 static gop_status guessed(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
                           gop_plan *plan)
 {
-    enum { ROOT = 6, COPIES = 8, CHUNK = 1 << 13, MOST = 24 << 10 };
+    enum { ROOT = 6, COPIES = 8, CHUNK = 1 << 13, LEAST = 1 << 9, GROUPS_PER_UNIT = 64, MOST = 24 << 10 };
     const gop_pairs *p = &task->geometry.pairs;
     const int held = (int)task->tune[0];
     planned *const own = GOP_OWN(planned, plan);
@@ -450,6 +451,9 @@ static gop_status guessed(const gop_ctx *ctx, const gop_task *task, const gop_cl
     GOP_TRY(by_pairs(ctx, task, names, 1 << 17, 1 << 18, task->tune[1], held, plan));
     own->guess = guess;
     own->chunk = CHUNK;
+    while (own->chunk > LEAST && gop_cl_ceil(p->n, own->each) * gop_cl_ceil(p->n2, own->chunk) <
+                                     (int64_t)ctx->info.processors * GROUPS_PER_UNIT)
+        own->chunk /= 2;
     if (p->box) gop_guess_box(&own->guess, p->cell, GOP_FRAMES(task)->guess_margin[0], GOP_FRAMES(task)->guess_margin[1]);
     const int64_t types = p->types ? p->types : 1;
     const int64_t counters = types < 1 << 12 ? types * types * guess.rows * 4 : INT32_MAX;
@@ -458,8 +462,8 @@ static gop_status guessed(const gop_ctx *ctx, const gop_task *task, const gop_cl
     while (own->copies > 1 && own->copies * counters > MOST) own->copies /= 2;
     own->histogram = (size_t)(counters * own->copies);
     GOP_TRY(gop_cl_need_group(ctx, names, own->group, counters * own->copies + beside));
-    snprintf(more, sizeof more, "-DGROUP=%d -DPOINTS=%d -DCOPIES=%d -DOTHERS=%d%s%s", own->group, held,
-             own->copies, CHUNK, gop_cl_registers(ctx, " -DNV"), task->tune[2] == 4 ? " -DUNROLL=4" : task->tune[2] == 2 ? " -DUNROLL=2" : task->tune[2] == 8 ? " -DUNROLL=8" : " -DUNROLL=1");
+    snprintf(more, sizeof more, "-DGROUP=%d -DPOINTS=%d -DCOPIES=%d%s%s", own->group, held,
+             own->copies, gop_cl_registers(ctx, " -DNV"), task->tune[2] == 4 ? " -DUNROLL=4" : task->tune[2] == 2 ? " -DUNROLL=2" : task->tune[2] == 8 ? " -DUNROLL=8" : " -DUNROLL=1");
     set_options(ctx, task, more, own->build.options);
     return GOP_OK;
 }
@@ -583,7 +587,7 @@ static int are_near_pairs_few(const gop_ctx *ctx, const gop_task *task, const go
         .lecture = "radial distribution function", .tunables = {GOP_CL_GROUP}, .dtypes = REALS) \
     ROW(op, stem, guessed, guessed, \
         .note = "a tile of points in local memory, and points in registers; bins are guessed in float32 and counted without a branch", \
-        .tunables = {{"points", 4, {4, 2, 1, 8}}, {"group", 4, {256, 512, 128, 64}}, {"unroll", 4, {4, 1, 2, 8}}}, .dtypes = REALS) \
+        .tunables = {{"points", 4, {4, 2, 1, 8}}, {"group", 4, {128, 256, 512, 64}}, {"unroll", 4, {4, 1, 2, 8}}}, .dtypes = REALS) \
     ROW(op, stem, shared, shared, \
         .note = "a tile of points and the counters in local memory, in several copies, and " \
                 "points in registers; a guess names the bin, and thresholds are read only " \

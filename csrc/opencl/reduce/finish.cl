@@ -31,7 +31,8 @@ struct work {
     long counts;        /* where the numbers of elements are that count; in longs of scratch */
     ulong initial[2];   /* bits: of the accumulator, or of an extreme the element's */
     int node_leaves, turns, flags, has_where, has_initial, is_mean;
-    int team, by_rows; /* of tree */
+    int team, by_rows, inner, unused; /* of tree: a task has 2^inner units */
+    long tasks;
 };
 
 #define OPERANDS TO(OUT, out), FROM(BASE, a), FROM(uchar, where), TO(uchar, scratch)

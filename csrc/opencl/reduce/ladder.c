@@ -26,7 +26,8 @@ typedef struct shape {
 typedef struct work {
     int64_t leaves, nodes, each, counts;
     uint64_t initial[2];
-    int node_leaves, turns, flags, has_where, has_initial, is_mean, team, by_rows;
+    int node_leaves, turns, flags, has_where, has_initial, is_mean, team, by_rows, inner, unused;
+    int64_t tasks;
 } work;
 
 /* One reduction of one array. A mean with a mask is two: the first one counts. */
@@ -383,14 +384,14 @@ static void share_tree(const gop_ctx *ctx, const gop_task *task, reduce_job *job
                        size_t room)
 {
     enum {
-        MOST_LEAVES = 8,   /* a node is 2^8 leaves at most */
         SIDE_BY_SIDE = 32, /* outputs of a work-group, where they are neighbours */
+        LEAVES = 64,       /* of a task, at most */
     };
     const shape *const s = &job->shape;
     work *const w = &job->work;
     const int across = is_across(s), is_vector = has_vectors(task, job);
     const int64_t wanted = (int64_t)ctx->info.processors * task->tune[2];
-    int group = 32, lanes = 1, side = 1;
+    int group = 32, lanes = 1, side = 1, levels = 0;
     if (!is_vector) job->items = 1;
     while (group * 2 <= gop_cl_group(ctx, task->tune[0])) group *= 2;
     while (lanes < LANES && lanes < s->count) lanes *= 2;
@@ -398,23 +399,35 @@ static void share_tree(const gop_ctx *ctx, const gop_task *task, reduce_job *job
     if (across)
         while (side < (is_vector ? task->tune[1] : SIDE_BY_SIDE) && side < s->outputs)
             side *= 2;
-    else if (is_vector) side = group * job->items > lanes ? group * job->items / lanes : 1;
-    w->team = group / side < lanes ? group / side : lanes;
-    w->turns = lanes / w->team / (across ? 1 : job->items);
-    const int64_t teams = group / w->team;
-    const int64_t sides = gop_cl_ceil(s->outputs, teams * job->items);
-    for (int node_leaves = 0; node_leaves <= MOST_LEAVES; node_leaves++) {
-        set_nodes(w, node_leaves);
-        job->groups =
-            across ? sides * w->nodes : gop_cl_ceil(s->outputs * w->nodes, teams);
-        if (w->nodes == 1 || job->groups <= wanted) break;
+    const int own = across ? 1 : job->items; /* lanes side by side */
+    w->team = group / side < lanes / own ? group / side : lanes / own;
+    w->turns = lanes / own / w->team;
+    side = group / w->team;
+    const int64_t units = s->outputs / (across ? job->items : 1);
+    w->inner = 0;
+    while (across && 1 << w->inner < side) w->inner++;
+    /* A node has as many leaves as leave enough tasks. */
+    while (2 << (levels + w->inner) <= group && 1 << levels < LEAVES && 1 << levels < w->leaves)
+        levels++;
+    for (;; levels--) {
+        set_nodes(w, levels);
+        w->tasks = gop_cl_ceil(units, INT64_C(1) << w->inner) * w->nodes;
+        if (levels == 0 || 2 * w->tasks >= wanted || 1 << (levels + w->inner) <= side) break;
     }
+    /* Of rows all teams have some. */
+    while (!across && 1 << (levels + w->inner) < side && 1 << w->inner < units) w->inner++;
+    while (!across && 1 << (levels + w->inner) < 4 * side &&
+           2 << (levels + w->inner) <= group && w->tasks > 8 * wanted)
+        w->tasks = gop_cl_ceil(units, INT64_C(1) << ++w->inner) * w->nodes;
+    w->tasks = gop_cl_ceil(units, INT64_C(1) << w->inner) * w->nodes;
+    /* As many work-groups as there is room for, or fewer of equal shares. */
+    job->groups = w->tasks > wanted ? gop_cl_ceil(w->tasks, gop_cl_ceil(w->tasks, wanted)) : w->tasks;
     job->group = job->root_group = group;
     const int used = snprintf(options, room, " -DKEPT=%d -DREDUCED=%d", (int)s->kept,
                               (int)s->reduced);
     if (is_vector)
-        snprintf(options + used, room - (size_t)used, "%s -DTEAM=%d -DTURNS=%d -DBATCH=%d",
-                 across ? " -DACROSS" : "", w->team, w->turns, (int)task->tune[3]);
+        snprintf(options + used, room - (size_t)used, "%s -DTEAM=%d -DTURNS=%d%s%s",
+                 across ? " -DACROSS" : "", w->team, w->turns, task->tune[3] & 1 ? " -DNVLOAD" : "", task->tune[3] & 2 ? " -DBATCH=16" : "");
 }
 
 static gop_status by_teams(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
@@ -528,7 +541,7 @@ static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, const gop_
     ROW(op, stem, tree, by_teams, \
         .note = "a lane of a leaf a work-item, in private memory; teams of them meet in local " \
                 "memory", \
-        .tunables = {GOP_CL_GROUP, {"side", 4, {16, 8, 32, 64}}, {"units", 5, {16, 2, 4, 8, 32}}, {"batch", 4, {8, 4, 16, 2}}}, \
+        .tunables = {GOP_CL_GROUP, {"side", 4, {8, 16, 32, 64}}, {"units", 5, {4, 2, 8, 16, 32}}, {"how", 4, {0, 1, 2, 3}}}, \
         .dtypes = GOP_EVERY_DTYPE) \
     ROW(op, stem, chunked, by_chunks, \
         .note = "a chunk of the array a work-item, in vectors along memory: of an output's " \

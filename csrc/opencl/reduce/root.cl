@@ -6,18 +6,18 @@
 
 __kernel void reduce_root_kernel(OPERANDS, const struct shape g, const struct work w)
 {
-    enum { BATCH = 8 }; /* loads that are under way at once */
+    enum { AT_ONCE = 8 }; /* loads that are under way at once */
     __local ONE node[ROOT_GROUP];
-    ONE waiting[40], next[BATCH];
+    ONE waiting[40], next[AT_ONCE];
     const int item = (int)get_local_id(0), t = item % w.team;
     const long o = (long)get_global_id(0) / w.team, first = t * w.each;
     const long count = o < g.outputs ? min(w.each, w.nodes - first) : 0;
     __global const ONE *const from = PARTIAL + o * w.nodes + first;
-    for (long i = 0; i < count; i += BATCH) {
+    for (long i = 0; i < count; i += AT_ONCE) {
 #pragma unroll
-        for (int b = 0; b < BATCH; b++) next[b] = from[min(i + b, count - 1)];
+        for (int b = 0; b < AT_ONCE; b++) next[b] = from[min(i + b, count - 1)];
 #pragma unroll
-        for (int b = 0; b < BATCH; b++)
+        for (int b = 0; b < AT_ONCE; b++)
             if (i + b < count) push(waiting, i + b, next[b]);
     }
     node[item] = count > 0 ? root_of(waiting, count) : none_one();

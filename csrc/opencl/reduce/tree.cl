@@ -1,13 +1,13 @@
 /*
  * tree.cl - reduce for GPUs: lanes of a leaf for each work-item, which meet in local memory.
  *
- * A team of work-items has a node of the tree, leaf after leaf; a work-group has `side` teams
- * side by side. Neighbouring work-items take neighbours in memory: lanes of one output, or the
- * same lanes of several (ACROSS). Where the array allows it they take vectors of ITEMS. A
- * work-item adds its lanes' elements in private memory and folds its lanes; then the team folds
- * in local memory, half of it at a time. The lanes of a team's work-item lie a team apart and
- * come in bit-reversed order, so that those that fold first are neighbours. Several leaves go
- * TOGETHER: they meet at the same barriers.
+ * A team of work-items takes a leaf, and a work-group has SIDE teams side by side. Neighbouring
+ * work-items take neighbours in memory: lanes of one output, or the same lanes of several
+ * (ACROSS). Where the array allows it they take vectors of ITEMS. A work-item adds its lanes'
+ * elements in private memory and folds its lanes; then the team folds in local memory, half of
+ * it at a time, and at last the leaves of a node. The lanes of a team's work-item lie a team
+ * apart and come in bit-reversed order, so that those that fold first are neighbours. Several
+ * leaves go TOGETHER: they meet at the same barriers.
  */
 #if defined(ACROSS)
 #define NODE R
@@ -15,27 +15,36 @@
 #endif
 #include "opencl/reduce/finish.cl"
 
-#if defined(BEST)
-#define TOGETHER 1 /* nodes that are large */
-#elif !defined(TOGETHER)
-#define TOGETHER 4
+#if !defined(BATCH)
+#define BATCH 8
 #endif
+enum { TOGETHER = 4 }; /* leaves; loads that are under way at once */
 
 /* Of a team, where the build knows them: loops of constants have no arrays in memory. */
 #if !defined(TEAM)
+#define EVERY_TURN _Pragma("unroll 1")
 #define TEAM w.team
 #define TURNS w.turns
 #define BY_ROWS w.by_rows
-#elif defined(ACROSS)
+#else
+#define EVERY_TURN _Pragma("unroll")
+#if defined(ACROSS)
 #define BY_ROWS 0
 #else
 #define BY_ROWS 1
 #endif
-#if !defined(BATCH)
-#define BATCH 8
 #endif
+#define SIDE (ROOT_GROUP / TEAM)
 
-#if ITEMS == 1
+#if defined(NVLOAD)
+static float4 nvload(__global const float *p)
+{
+    float x, y, z, w;
+    asm("ld.global.nc.L1::no_allocate.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(x), "=f"(y), "=f"(z), "=f"(w) : "l"(p));
+    return (float4)(x, y, z, w);
+}
+#define READ(p) nvload(p)
+#elif ITEMS == 1
 #define READ(p) LOAD(0, p)
 #else
 #define READ(p) (*(__global const V *)(p))
@@ -101,75 +110,86 @@ static ONE within(R lanes)
     return lane[0];
 }
 
+/* What a work-item has of a leaf that begins at element k of those at `from`, of which there are
+ * n; its first lane of TURNS is number t. */
+static R lanes_of(__global const BASE *from, __global const uchar *mask, const struct shape *g,
+                  const struct work w, long k, int t, int n)
+{
+    const long step = REDUCED ? IN_OF(g)[KEPT] : 0;
+    const int one_axis = ITEMS > 1 || (g->reduced == 1 && !w.has_where);
+    R waiting[8], sum;
+    int level = 0;
+    EVERY_TURN for (int turn = 0; turn < TURNS; turn++) /* a power of two */
+    {
+        int reversed = 0;
+        for (int bit = 1; bit < TURNS; bit *= 2)
+            reversed = reversed * 2 + (turn & bit ? 1 : 0);
+        const int l = (t + reversed * TEAM) * (BY_ROWS ? ITEMS : 1);
+        if (one_axis && n == LEAF)
+            sum = whole_lane(from + (k + l) * step * PARTS, TREE_LANES * step * PARTS, k + l,
+                             w.flags);
+        else sum = lane(from, mask, g, &w, k, l, n);
+        for (level = 0; turn >> level & 1; level++) sum = fold(waiting[level], sum);
+        waiting[level] = sum;
+    }
+    return sum;
+}
+
 __kernel void reduce_tree_kernel(OPERANDS, const struct shape g, const struct work w)
 {
     __local R node[TOGETHER][ROOT_GROUP];
-    R lanes[8];
-    NODE leaves[40];
-    const int item = (int)get_local_id(0), side = ROOT_GROUP / TEAM;
+    __local NODE root[ROOT_GROUP]; /* of leaves: each the units of a block side by side */
+    const int item = (int)get_local_id(0), side = SIDE;
     const int t = BY_ROWS ? item % TEAM : item / side;
     const int x = BY_ROWS ? item / TEAM : item % side;
     const int apart = BY_ROWS ? 1 : side; /* of a team's neighbours */
-    const int wide = BY_ROWS ? 1 : ITEMS; /* outputs of a work-item */
-    const long sides = (g.outputs / wide + side - 1) / side, group = (long)get_group_id(0);
-    const long pair = group * side + x;
-    const long o = BY_ROWS ? pair / w.nodes : (group % sides * side + x) * wide;
-    const long number = BY_ROWS ? pair % w.nodes : group / sides;
-    const long first = number << w.node_leaves;
-    const long count = min(w.leaves - first, 1l << w.node_leaves);
-    const long most = min(w.leaves, 1l << w.node_leaves); /* of any team: all meet as often */
-    const struct at at = output(&g, o < g.outputs ? o : 0);
-    __global const BASE *from = a + (a_at + at.in) * PARTS;
-    __global const uchar *mask = where + where_at + at.where;
-    const int one_axis = ITEMS > 1 || (g.reduced == 1 && !w.has_where);
-    const long step = REDUCED ? IN_OF(&g)[KEPT] : 0;
-    for (long i = 0; i < most; i += TOGETHER) {
-        const int together = (int)min((long)TOGETHER, most - i);
-        for (int j = 0; j < together; j++) {
-            const long k = (first + i + j) * LEAF;
-            const int n = o < g.outputs ? (int)max(0l, min((long)LEAF, g.count - k)) : 0;
-#pragma unroll
-            for (int turn = 0; turn < TURNS; turn++) { /* a power of two */
-                int reversed = 0;
-                for (int bit = 1; bit < TURNS; bit *= 2)
-                    reversed = reversed * 2 + (turn & bit ? 1 : 0);
-                const int l = (t + reversed * TEAM) * (BY_ROWS ? ITEMS : 1);
-                R sum;
-                if (one_axis && n == LEAF)
-                    sum = whole_lane(from + (k + l) * step * PARTS, TREE_LANES * step * PARTS,
-                                     k + l, w.flags);
-                else sum = lane(from, mask, &g, &w, k, l, n);
-                int level = 0;
-                for (; turn >> level & 1; level++) sum = fold(lanes[level], sum);
-                lanes[level] = sum;
+    const int wide = BY_ROWS ? 1 : ITEMS; /* outputs of a unit */
+    const int slots = 1 << (w.node_leaves + w.inner), inner = 1 << w.inner;
+    const long blocks = w.tasks / w.nodes;
+    for (long task = (long)get_group_id(0); task < w.tasks; task += (long)get_num_groups(0)) {
+        const long part = BY_ROWS ? task % w.nodes : task / blocks;
+        const long unit = (BY_ROWS ? task / w.nodes : task % blocks) << w.inner;
+        for (int first = x; first < slots + x; first += side * TOGETHER) {
+#pragma unroll 1
+            for (int j = 0; j < TOGETHER; j++) {
+                const int slot = first + j * side;
+                const long o = (unit + (slot & (inner - 1))) * wide;
+                const long k = ((part << w.node_leaves) + (slot >> w.inner)) * LEAF;
+                const long left = slot < slots && o < g.outputs ? g.count - k : 0;
+                const struct at at = output(&g, min(o, g.outputs - 1));
+                node[j][item] = lanes_of(a + (a_at + at.in) * PARTS, where + where_at + at.where,
+                                         &g, w, k, t, (int)clamp(left, 0l, (long)LEAF));
             }
-            int last = 0;
-            while (1 << last < TURNS) last++;
-            node[j][item] = lanes[last];
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (int d = TEAM / 2; d > 0; d /= 2) {
+                for (int j = 0; t < d && j < TOGETHER; j++)
+                    node[j][item] = fold(node[j][item], node[j][item + d * apart]);
+                barrier(CLK_LOCAL_MEM_FENCE);
+            }
+            for (int j = 0; t == 0 && j < TOGETHER; j++)
+                if (first + j * side < slots)
+#if defined(ACROSS)
+                    root[first + j * side] = node[j][item];
+#else
+                    root[first + j * side] = within(node[j][item]);
+#endif
+        }
+        for (int d = inner; d < slots; d *= 2) {
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (item < slots && (item & (2 * d - inner)) == 0)
+                root[item] = FOLD_NODES(root[item], root[item + d]);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (int d = TEAM / 2; d > 0; d /= 2) {
-            for (int j = 0; t < d && j < together; j++)
-                node[j][item] = fold(node[j][item], node[j][item + d * apart]);
-            barrier(CLK_LOCAL_MEM_FENCE);
+        const long o = (unit + item) * wide;
+        if (item >= inner || o >= g.outputs) continue;
+        const NODE all = root[item];
+        const ONE *const one = (const ONE *)&all;
+        const struct at at = output(&g, o);
+        for (int c = 0; c < wide; c++) {
+            const struct at to = {at.in + c, 0,
+                                  wide > 1 ? at.out + c * OUT_OF(&g)[KEPT - 1] : at.out};
+            if (w.nodes > 1) PARTIAL[(o + c) * w.nodes + part] = one[c];
+            else finish(ARGUMENTS, &g, &w, to, o + c, one[c]);
         }
-        for (int j = 0; t == 0 && j < together && i + j < count; j++)
-#if defined(ACROSS)
-            push(leaves, i + j, node[j][item]);
-#else
-            push(leaves, i + j, within(node[j][item]));
-#endif
-    }
-    if (t != 0 || o >= g.outputs) return;
-#if defined(ACROSS)
-    const R all = count > 0 ? root_of(leaves, count) : none();
-#else
-    const ONE all = count > 0 ? root_of(leaves, count) : none_one();
-#endif
-    const ONE *const root = (const ONE *)&all;
-    for (int c = 0; c < wide; c++) {
-        const struct at to = {at.in + c, 0, at.out + (wide > 1 ? c * OUT_OF(&g)[KEPT - 1] : 0)};
-        if (w.nodes > 1) PARTIAL[(o + c) * w.nodes + number] = root[c];
-        else finish(ARGUMENTS, &g, &w, wide > 1 ? to : at, o + c, root[c]);
     }
 }
