@@ -49,7 +49,7 @@ typedef struct planned {
     gop_cl_build build;
     int64_t points, others;   /* points of a step by others, of kernels that meet all pairs */
     int64_t each;             /* points of a work-group, or of a work-item where it is one */
-    size_t nearby, histogram; /* bytes of local memory: thresholds, counters */
+    size_t histogram;         /* bytes of local memory, of counters */
     int group, count, copies; /* work-items of a group; slots, copies of a slot's counters */
     size_t slots;             /* in scratch memory */
     gop_bin_guess guess;
@@ -63,10 +63,9 @@ static void set_options(const gop_ctx *ctx, const gop_task *task, const char *mo
                         char options[GOP_CL_OPTIONS])
 {
     const gop_pairs *p = &task->geometry.pairs;
-    snprintf(options, GOP_CL_OPTIONS, "-DBASE=%s -DLANES=1 -DBOX=%d%s%s%s %s",
+    snprintf(options, GOP_CL_OPTIONS, "-DBASE=%s -DLANES=1 -DBOX=%d%s%s %s",
              task->in[0].dtype == GOP_FLOAT32 ? "float" : "double -DDOUBLE", p->box,
-             p->types ? " -DTYPED" : "", p->uniform ? " -DEVEN" : "",
-             p->box ? gop_cl_quotients(ctx) : "", more);
+             p->types ? " -DTYPED" : "", p->box ? gop_cl_quotients(ctx) : "", more);
 }
 
 /* The labels of a set, or what stands for them where there are none. */
@@ -336,23 +335,40 @@ static void set_steps(const gop_task *task, double steps, gop_plan *plan)
     GOP_OWN(planned, plan)->each = n / plan->steps + 1;
 }
 
-/* Thresholds and counters of a work-group, with as many copies of these as are few enough for
- * local memory, beside `beside` bytes. Refuses where the device's has no room. */
-static gop_status fit(const gop_ctx *ctx, const gop_task *task, int64_t beside, planned *own)
+/* How kernels of GPUs name rows of counters, and the counters of a work-group of so many
+ * work-items, in as many copies as are few enough for local memory; `more` is built with it.
+ * Refuses where the device's has no room. */
+static gop_status guess(const gop_ctx *ctx, const gop_task *task, const char *more,
+                        planned *own)
 {
-    enum { MOST = 16 << 10, COPIES = 8 }; /* bytes of all copies, a power of two */
-    const gop_pairs *p = &task->geometry.pairs;
-    const int64_t counters = task->out[0].shape[0] * p->bins * (int64_t)sizeof(uint32_t);
-    while (own->copies < COPIES && 2 * own->copies * counters <= MOST) own->copies *= 2;
-    own->nearby = (size_t)((p->bins + 1) * gop_cl_item(task->in[0].dtype));
+    enum {
+        ROOT = 6,            /* error of a root, in 2^-24 of itself */
+        COPIES = 8,          /* at most, */
+        ROOM = 24 << 10,     /* and bytes of all copies */
+        TILE = 16, OWN = 256 /* bytes beside them: a work-item's, the driver's */
+    };
+    const gop_frames *f = GOP_FRAMES(task);
+    const gop_pairs *p = &f->pairs;
+    const int64_t types = p->types ? p->types : 1;
+    gop_bin_guess *const g = &own->guess;
+    char options[128];
+    const int is_even = p->uniform && !gop_guess_bins(f, ROOT, g);
+    if (!is_even) {
+        memset(g, 0, sizeof *g);
+        g->rows = (int)p->bins + 1;
+        g->outside = (unsigned)p->bins;
+    }
+    if (p->box) gop_guess_box(g, p->cell, f->guess_margin[0], f->guess_margin[1]);
+    const int64_t counters =
+        types < 1 << 12 ? types * types * g->rows * (int64_t)sizeof(uint32_t) : INT32_MAX;
+    own->copies = COPIES;
+    while (own->copies > 1 && own->copies * counters > ROOM) own->copies /= 2;
     own->histogram = (size_t)(counters * own->copies);
-    const int64_t bytes = (int64_t)(own->nearby + own->histogram) + beside;
-    if (bytes <= ctx->info.shared_per_block) return GOP_OK;
-    return gop_fail(GOP_REFUSED,
-                    "rdf: kernel '%s' needs %lld bytes of local memory for its counters, this "
-                    "device has %lld",
-                    own->build.names->row, (long long)bytes,
-                    (long long)ctx->info.shared_per_block);
+    snprintf(options, sizeof options, "-DGROUP=%d -DCOPIES=%d%s%s%s", own->group, own->copies,
+             is_even ? " -DEVEN" : "", gop_cl_registers(ctx, " -DNVIDIA"), more);
+    set_options(ctx, task, options, own->build.options);
+    return gop_cl_need_group(ctx, own->build.names, own->group,
+                             counters * own->copies + TILE * own->group + OWN);
 }
 
 /* ---- all pairs ---- */
@@ -388,7 +404,6 @@ static gop_status launch_pairs(gop_ctx *ctx, const gop_task *task, int64_t step)
         GOP_CL_SAY(&l, blocks);
         GOP_CL_SAY(&l, own->chunk);
     }
-    if (own->nearby) gop_cl_say(&l, own->nearby, NULL);
     if (own->histogram) gop_cl_say(&l, own->histogram, NULL);
     return gop_cl_run(ctx, &l);
 }
@@ -418,54 +433,22 @@ static gop_status naive(const gop_ctx *ctx, const gop_task *task, const gop_cl_n
 }
 
 /* Tunables "points" and "group". */
-static gop_status shared(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                         gop_plan *plan)
-{
-    const int held = (int)task->tune[0];
-    planned *const own = GOP_OWN(planned, plan);
-    char more[80];
-    GOP_TRY(by_pairs(ctx, task, names, 1 << 18, 1 << 15, task->tune[1], held, plan));
-    GOP_TRY(fit(ctx, task, own->group * 32, own));
-    snprintf(more, sizeof more, "-DGROUP=%d -DPOINTS=%d -DCOPIES=%d", own->group, held,
-             own->copies);
-    set_options(ctx, task, more, own->build.options);
-    return GOP_OK;
-}
-
-/* Tunables "points" and "group". Counters of 32 bits: a work-group has fewer pairs. */
 static gop_status guessed(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
                           gop_plan *plan)
 {
-    enum { ROOT = 6, COPIES = 8, CHUNK = 1 << 13, LEAST = 1 << 9, GROUPS_PER_UNIT = 64, MOST = 24 << 10 };
+    enum { MOST = 1 << 13, LEAST = 1 << 9, GROUPS = 64 }; /* points; groups of a unit */
     const gop_pairs *p = &task->geometry.pairs;
     const int held = (int)task->tune[0];
     planned *const own = GOP_OWN(planned, plan);
-    char more[128];
-    gop_bin_guess guess;
-    const char *const needs = p->uniform ? gop_guess_bins(GOP_FRAMES(task), ROOT, &guess)
-                                         : "edges that are even in r";
-    if (needs)
-        return gop_fail(GOP_REFUSED,
-                        "rdf: kernel '%s' takes %s; kernel 'shared' takes any edges",
-                        names->row, needs);
+    char more[32];
     GOP_TRY(by_pairs(ctx, task, names, 1 << 17, 1 << 18, task->tune[1], held, plan));
-    own->guess = guess;
-    own->chunk = CHUNK;
-    while (own->chunk > LEAST && gop_cl_ceil(p->n, own->each) * gop_cl_ceil(p->n2, own->chunk) <
-                                     (int64_t)ctx->info.processors * GROUPS_PER_UNIT)
+    own->chunk = MOST;
+    while (own->chunk > LEAST &&
+           gop_cl_ceil(p->n, own->each) * gop_cl_ceil(p->n2, own->chunk) <
+               (int64_t)ctx->info.processors * GROUPS)
         own->chunk /= 2;
-    if (p->box) gop_guess_box(&own->guess, p->cell, GOP_FRAMES(task)->guess_margin[0], GOP_FRAMES(task)->guess_margin[1]);
-    const int64_t types = p->types ? p->types : 1;
-    const int64_t counters = types < 1 << 12 ? types * types * guess.rows * 4 : INT32_MAX;
-    const int64_t beside = (int64_t)own->group * 16 + 1024;
-    own->copies = COPIES;
-    while (own->copies > 1 && own->copies * counters > MOST) own->copies /= 2;
-    own->histogram = (size_t)(counters * own->copies);
-    GOP_TRY(gop_cl_need_group(ctx, names, own->group, counters * own->copies + beside));
-    snprintf(more, sizeof more, "-DGROUP=%d -DPOINTS=%d -DCOPIES=%d%s%s", own->group, held,
-             own->copies, gop_cl_registers(ctx, " -DNV"), task->tune[2] == 4 ? " -DUNROLL=4" : task->tune[2] == 2 ? " -DUNROLL=2" : task->tune[2] == 8 ? " -DUNROLL=8" : " -DUNROLL=1");
-    set_options(ctx, task, more, own->build.options);
-    return GOP_OK;
+    snprintf(more, sizeof more, " -DPOINTS=%d", held);
+    return guess(ctx, task, more, own);
 }
 
 /* ---- those of near cells ---- */
@@ -497,8 +480,8 @@ static gop_status launch_sorted(gop_ctx *ctx, const gop_task *task, int64_t step
     GOP_CL_SAY(&l, call);
     gop_cl_say(&l, b.bytes, &b.numbers);
     GOP_CL_SAY(&l, r);
+    if (own->histogram) GOP_CL_SAY(&l, own->guess);
     GOP_CL_SAY(&l, grid);
-    if (own->nearby) gop_cl_say(&l, own->nearby, NULL);
     if (own->histogram) gop_cl_say(&l, own->histogram, NULL);
     GOP_TRY(gop_cl_run(ctx, &l));
     if (!own->count || step < task->plan->steps - 1) return GOP_OK;
@@ -512,7 +495,6 @@ static gop_status cells(const gop_ctx *ctx, const gop_task *task, const gop_cl_n
 {
     static const gop_grid_costs costs = {20.0, 0.0, 15.0, 0.0, 1.0, 1};
     planned *const own = GOP_OWN(planned, plan);
-    char more[64];
     GOP_TRY(begin(ctx, task, names, task->tune[0], launch_sorted, plan));
     if (!gop_cl_has_double(ctx))
         return gop_fail(
@@ -524,11 +506,9 @@ static gop_status cells(const gop_ctx *ctx, const gop_task *task, const gop_cl_n
         return gop_fail(GOP_REFUSED,
                         "rdf: kernel 'cells' takes sets of up to 2^24 points, got %lld",
                         (long long)task->geometry.pairs.n2);
-    GOP_TRY(fit(ctx, task, 0, own));
+    GOP_TRY(guess(ctx, task, "", own));
     plan_sorting(ctx, task, &costs, 0, &own->sorted, &plan->scratch);
     plan->cost = own->sorted.cells == 1 ? INFINITY : (float)own->sorted.grid.cost;
-    snprintf(more, sizeof more, "-DGROUP=%d -DCOPIES=%d", own->group, own->copies);
-    set_options(ctx, task, more, own->build.options);
     set_steps(task, own->sorted.grid.cost / 0x1p33, plan);
     return GOP_OK;
 }
@@ -558,8 +538,9 @@ static gop_status chunked(const gop_ctx *ctx, const gop_task *task, const gop_cl
     if (count > p->n && p->n > 0) count = p->n;
     own->count = (int)count;
     own->slots = room_for(&plan->scratch, 8 * count * own->copies * size);
-    snprintf(more, sizeof more, "-DWIDTH=%d -DCOPIES=%d%s",
-             task->tune[1] ? (int)task->tune[1] : width, own->copies, one ? " -DONE" : "");
+    snprintf(more, sizeof more, "-DWIDTH=%d -DCOPIES=%d%s%s",
+             task->tune[1] ? (int)task->tune[1] : width, own->copies, one ? " -DONE" : "",
+             p->uniform ? " -DEVEN" : "");
     set_options(ctx, task, more, own->build.options);
     const double all = (double)p->n * (double)p->n2;
     set_steps(task, (one ? all : own->sorted.grid.cost) / 0x1p27, plan);
@@ -586,14 +567,12 @@ static int are_near_pairs_few(const gop_ctx *ctx, const gop_task *task, const go
         .note = "a work-item per point; every pair adds to a counter in global memory", \
         .lecture = "radial distribution function", .tunables = {GOP_CL_GROUP}, .dtypes = REALS) \
     ROW(op, stem, guessed, guessed, \
-        .note = "a tile of points in local memory, and points in registers; bins are guessed in float32 and counted without a branch", \
-        .tunables = {{"points", 4, {4, 2, 1, 8}}, {"group", 4, {128, 256, 512, 64}}, {"unroll", 4, {4, 1, 2, 8}}}, .dtypes = REALS) \
-    ROW(op, stem, shared, shared, \
         .note = "a tile of points and the counters in local memory, in several copies, and " \
-                "points in registers; a guess names the bin, and thresholds are read only " \
-                "near an edge", \
+                "points in registers; bins are guessed in float32 and counted without a " \
+                "branch; only near an edge the definition is computed", \
         .lecture = "radial distribution function", \
-        .tunables = {{"points", 3, {2, 1, 4}}, GOP_CL_GROUP}, .dtypes = REALS) \
+        .tunables = {{"points", 4, {4, 2, 1, 8}}, {"group", 4, {128, 64, 256, 512}}}, \
+        .dtypes = REALS) \
     ROW(op, stem, cells, cells, \
         .note = "points sorted into cells on the device; a work-item looks at near cells only", \
         .tunables = {{"group", 3, {128, 64, 256}}}, .dtypes = REALS) \
@@ -611,8 +590,7 @@ static int are_near_pairs_few(const gop_ctx *ctx, const gop_task *task, const go
      .why = "the cuda backend's rule; 1,000,000 points to a twentieth 0.47 of its speed: " \
             "NVIDIA's OpenCL on an H200, 2026-11-29", \
      .pays = are_near_pairs_few}, \
-    {.row = &op##_guessed_row, .why = "all pairs"}, \
-    {.row = &op##_shared_row, \
+    {.row = &op##_guessed_row, \
      .why = "all pairs on GPUs; 500,000 points 0.30 of the cuda backend's speed: NVIDIA's " \
             "OpenCL on an H200, 2026-11-29"}, \
     {.row = &op##_naive_row, \
