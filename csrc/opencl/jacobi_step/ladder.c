@@ -9,7 +9,6 @@
  * adds it up: tree/v1 fixes them, 128 lanes a leaf.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/numerics.h"
@@ -169,7 +168,7 @@ static gop_status by_rows(const gop_ctx *ctx, const gop_task *task, const gop_cl
     const int is_plain = k && g->x_row == 1 && g->f_row == 1 && g->out_row == 1 &&
                          (task->nout == 1 || g->residual_row == 1);
     const int has_vectors = is_real && is_dense && g->a_col == 1 && g->x_row == 1;
-    const int is_cpu = gop_cl_is_cpu(ctx) && !getenv("GOP_GPU");
+    const int is_cpu = gop_cl_is_cpu(ctx);
     const int has_columns = is_cpu && is_real && is_dense && g->a_row == 1 && g->a_col != 1;
     const int has_runs =
         is_cpu && is_real && is_plain && p->grid.axes && (g->a_col == 0 || g->a_col == 1);
@@ -181,12 +180,14 @@ static gop_status by_rows(const gop_ctx *ctx, const gop_task *task, const gop_cl
                            : "",
              dtype == GOP_FLOAT32 ? 8 : 4,
              is_plain && (!is_dense || has_vectors) ? " -DPLAIN" : "");
-    if (!is_cpu && p->grid.axes && k)
+    if (p->grid.axes && k && !has_runs)
         snprintf(more + strlen(more), sizeof more - strlen(more), " -DINSIDE=%s",
                  g->n < INT32_MAX ? "uint" : "ulong");
-    if (!is_cpu && p->csr && !getenv("GOP_NOFEW") && terms_of_row(task) <= 8)
+    if (!is_dense)
         snprintf(more + strlen(more), sizeof more - strlen(more), " -DFEW=%d",
-                 terms_of_row(task) <= 5 ? 5 : 8);
+                 p->grid.axes              ? 2 * p->grid.axes + 1
+                 : terms_of_row(task) <= 5 ? 5
+                                           : 8);
     GOP_TRY(begin(ctx, task, names, more, plan));
     own->group = is_cpu ? 1 : gop_cl_group(ctx, task->tune[0]);
     own->each =

@@ -9,29 +9,6 @@
  */
 #include "opencl/jacobi_step/system.cl"
 
-/* A row of `count` terms, a constant: what is not there is left out. No array and no loop, of
- * which compilers make memory. The diagonal is found on the way. */
-#define LANE(l, count) l < (count) ? term(o, s, row, l, c, diagonal) : NOTHING
-#define CASE(count)                                                                            \
-    case count: {                                                                              \
-        const T l0 = LANE(0, count), l1 = LANE(1, count), l2 = LANE(2, count);                 \
-        const T l3 = LANE(3, count), l4 = LANE(4, count), l5 = LANE(5, count);                 \
-        const T l6 = LANE(6, count), l7 = LANE(7, count);                                      \
-        const T even = ADD(ADD(l0, l4, 4, count), ADD(l2, l6, 6, count), 2, count);            \
-        const T odd = ADD(ADD(l1, l5, 5, count), ADD(l3, l7, 7, count), 3, count);             \
-        return ADD(even, odd, 1, count);                                                       \
-    }
-#define ADD(a, b, l, count) ((l) < (count) ? a + b : a)
-
-static T term(const struct operands o, const struct system s, const struct row row, long p,
-              long c, T *diagonal)
-{
-    const T a = element(o, s, row, p);
-    const long k = column(o, s, row, p);
-    if (k == row.i) *diagonal += a;
-    return multiply_add(a, o.x[k * s.x_row + c * s.x_col], NOTHING);
-}
-
 #define VECTOR JOIN(BASE, WIDTH)
 #define VECTOR_LOAD JOIN(vload, WIDTH)
 #define VECTOR_STORE JOIN(vstore, WIDTH)
@@ -81,7 +58,7 @@ static T leaf(const struct operands o, const struct system s, const struct row r
 #endif
 }
 
-/* Loops would make memory of them. */
+/* Loops would have them in memory. */
 #define FOLD_EIGHT(l)                                                                          \
     (((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7])))
 
@@ -109,8 +86,8 @@ static T sum_of_few(const struct operands o, const struct system s, const struct
 #endif
 
 #if defined(INSIDE)
-/* The sum of a stencil's row that has all its neighbours, `apart` items away; else 0 is given
- * back. */
+/* The sum of a stencil's row that has all its neighbours, and its diagonal; if it has. INSIDE is
+ * a type for numbers of rows: divisions of 64 bits take several times as long. */
 static int is_inside(const struct operands o, const struct system s, long i, long c, T *sum,
                      T *diagonal)
 {
@@ -136,7 +113,7 @@ static int is_inside(const struct operands o, const struct system s, long i, lon
         if (p >= MOST) continue;
         const T a = o.a[p * s.a_row + i * s.a_col];
         lane[p] = multiply_add(a, o.x[(i + distance[p]) * s.x_row + c * s.x_col], NOTHING);
-        if (p == AXES) *diagonal = a;
+        if (p == AXES) *diagonal = NOTHING + a;
     }
     *sum = FOLD_EIGHT(lane);
     return 1;
@@ -150,23 +127,6 @@ static T sum_of(const struct operands o, const struct system s, const struct row
     *diagonal = NOTHING;
 #if defined(FEW)
     if (row.count > 0 && row.count <= FEW) return sum_of_few(o, s, row, c, diagonal);
-#elif !defined(VECTORS)
-    switch (row.count) {
-        CASE(1)
-        CASE(2)
-        CASE(3)
-#if AXES != 1
-        CASE(4)
-        CASE(5)
-#endif
-#if AXES != 1 && AXES != 2
-        CASE(6)
-        CASE(7)
-#endif
-#if !AXES
-        CASE(8)
-#endif
-    }
 #endif
     T root = 0;
 #if !AXES
@@ -275,21 +235,20 @@ __kernel void jacobi_step_rows_kernel(SYSTEM)
     const long first = s.first + (long)get_global_id(0) * s.each;
     const long last = min(first + s.each, s.last);
     long begin = first;
-#if defined(INSIDE) /* a row a work-item */
-    T inside, middle;
-    if (first >= s.last) return;
-    const struct item item = item_of(o, own, first, 0);
-    if (is_inside(o, own, first, 0, &inside, &middle)) {
-        update(o, own, factor, first, 0, item, inside, middle);
-        return;
-    }
-#endif
 #if defined(COLUMNS)
     for (int vectors; (vectors = (int)min((last - begin) / SIDE, (long)STRIP)) > 0;
          begin += vectors * SIDE)
         for (long c = 0; c < own.k; c++) step_of_columns(o, own, factor, begin, c, vectors);
 #endif
     for (long i = begin, end = begin; i < last;) {
+#if defined(INSIDE)
+        T inside, middle;
+        const struct item item = item_of(o, own, i, 0);
+        if (is_inside(o, own, i, 0, &inside, &middle)) {
+            update(o, own, factor, i++, 0, item, inside, middle);
+            continue;
+        }
+#endif
         if (i >= end) {
             find_row(o, own, i, &row);
             end = min(i + alike(own, i), last);
