@@ -183,11 +183,12 @@ static gop_status by_rows(const gop_ctx *ctx, const gop_task *task, const gop_cl
     if (p->grid.axes && k && !has_runs)
         snprintf(more + strlen(more), sizeof more - strlen(more), " -DINSIDE=%s",
                  g->n < INT32_MAX ? "uint" : "ulong");
-    if (!is_dense)
-        snprintf(more + strlen(more), sizeof more - strlen(more), " -DFEW=%d",
-                 p->grid.axes              ? 2 * p->grid.axes + 1
-                 : terms_of_row(task) <= 5 ? 5
-                                           : 8);
+    const int few = p->grid.axes ? 2 * p->grid.axes + 1 : terms_of_row(task) <= 5 ? 5 : 8;
+    const int64_t longest = gop_longest_row(task);
+    if (!is_dense && (g->index64 || g->n <= INT32_MAX))
+        snprintf(more + strlen(more), sizeof more - strlen(more), " -DFEW=%d%s", few,
+                 longest > 0 && longest <= few ? " -DALL_FEW" : "");
+    if (!is_cpu) strncat(more, " -DALONE", sizeof more - strlen(more) - 1);
     GOP_TRY(begin(ctx, task, names, more, plan));
     own->group = is_cpu ? 1 : gop_cl_group(ctx, task->tune[0]);
     own->each =

@@ -68,18 +68,32 @@ static T leaf(const struct operands o, const struct system s, const struct row r
 static T sum_of_few(const struct operands o, const struct system s, const struct row row, long c,
                     T *diagonal)
 {
-    long k[FEW];
+    const int last = (int)row.count - 1;
     T a[FEW], lane[8];
+#if defined(CSR)
+    __global const INDEX *const index = o.indices + row.begin;
+    __global const T *const from = o.a + row.begin;
+    INDEX k[FEW];
 #pragma unroll
-    for (int p = 0; p < FEW; p++) k[p] = column(o, s, row, min((long)p, row.count - 1));
+    for (int p = 0; p < FEW; p++) k[p] = index[min(p, last)];
 #pragma unroll
-    for (int p = 0; p < FEW; p++) a[p] = element(o, s, row, min((long)p, row.count - 1));
+    for (int p = 0; p < FEW; p++) a[p] = from[min(p, last)];
+#pragma unroll
+    for (int p = 0; p < FEW; p++) k[p] = k[p] >= 0 && k[p] < (INDEX)s.n ? k[p] : 0;
+#else
+    long k[FEW];
+#pragma unroll
+    for (int p = 0; p < FEW; p++) {
+        k[p] = column(o, s, row, min(p, last));
+        a[p] = element(o, s, row, min(p, last));
+    }
+#endif
 #pragma unroll
     for (int p = 0; p < FEW; p++) lane[p] = o.x[k[p] * s.x_row + c * s.x_col];
 #pragma unroll
     for (int p = 0; p < 8; p++) {
-        if (p < FEW && p < row.count && k[p] == row.i) *diagonal += a[p];
-        lane[p] = p < FEW && p < row.count ? multiply_add(a[p], lane[p], NOTHING) : NOTHING;
+        if (p < FEW && p <= last && k[p] == row.i) *diagonal += a[p];
+        lane[p] = p < FEW && p <= last ? multiply_add(a[p], lane[p], NOTHING) : NOTHING;
     }
     return FOLD_EIGHT(lane);
 }
@@ -129,7 +143,7 @@ static T sum_of(const struct operands o, const struct system s, const struct row
     if (row.count > 0 && row.count <= FEW) return sum_of_few(o, s, row, c, diagonal);
 #endif
     T root = 0;
-#if !AXES
+#if !AXES && !defined(ALL_FEW)
     T node[LEVELS];
     long leaves = 0;
     for (long begin = 0; begin < row.count; begin += LEAF)
@@ -221,6 +235,31 @@ static void step_of_columns(const struct operands o, const struct system s, T fa
 }
 #endif
 
+/* Row row.i, once it is found. */
+static void step(const struct operands o, const struct system s, T factor, const struct row row)
+{
+    for (long c = 0; c < s.k; c++) {
+        T diagonal;
+        const struct item item = item_of(o, s, row.i, c);
+        const T sum = sum_of(o, s, row, c, &diagonal);
+        update(o, s, factor, row.i, c, item, sum, diagonal);
+    }
+}
+
+#if defined(INSIDE)
+/* Row i of a stencil and one column, if it has all its neighbours. */
+static int step_inside(const struct operands o, const struct system s, T factor, long i)
+{
+    T sum, diagonal;
+    const struct item item = item_of(o, s, i, 0);
+    if (!is_inside(o, s, i, 0, &sum, &diagonal)) return 0;
+    update(o, s, factor, i, 0, item, sum, diagonal);
+    return 1;
+}
+#else
+#define step_inside(o, s, factor, i) 0
+#endif
+
 __kernel void jacobi_step_rows_kernel(SYSTEM)
 {
     const struct operands o = OPERANDS;
@@ -232,6 +271,12 @@ __kernel void jacobi_step_rows_kernel(SYSTEM)
     own.a_col = 1;
 #endif
     struct row row;
+#if defined(ALONE) /* a row a work-item */
+    const long i = s.first + (long)get_global_id(0);
+    if (i >= s.last || step_inside(o, own, factor, i)) return;
+    find_row(o, own, i, &row);
+    step(o, own, factor, row);
+#else
     const long first = s.first + (long)get_global_id(0) * s.each;
     const long last = min(first + s.each, s.last);
     long begin = first;
@@ -240,15 +285,8 @@ __kernel void jacobi_step_rows_kernel(SYSTEM)
          begin += vectors * SIDE)
         for (long c = 0; c < own.k; c++) step_of_columns(o, own, factor, begin, c, vectors);
 #endif
-    for (long i = begin, end = begin; i < last;) {
-#if defined(INSIDE)
-        T inside, middle;
-        const struct item item = item_of(o, own, i, 0);
-        if (is_inside(o, own, i, 0, &inside, &middle)) {
-            update(o, own, factor, i++, 0, item, inside, middle);
-            continue;
-        }
-#endif
+    for (long i = begin, end = begin; i < last; i++) {
+        if (step_inside(o, own, factor, i)) continue;
         if (i >= end) {
             find_row(o, own, i, &row);
             end = min(i + alike(own, i), last);
@@ -256,16 +294,12 @@ __kernel void jacobi_step_rows_kernel(SYSTEM)
 #if defined(RUNS)
         if (row.count == MOST && i + WIDTH <= end) {
             step_of_run(o, own, factor, row, i);
-            i += WIDTH;
+            i += WIDTH - 1;
             continue;
         }
 #endif
-        row.i = i++;
-        for (long c = 0; c < own.k; c++) {
-            T diagonal;
-            const struct item item = item_of(o, own, row.i, c);
-            const T sum = sum_of(o, own, row, c, &diagonal);
-            update(o, own, factor, row.i, c, item, sum, diagonal);
-        }
+        row.i = i;
+        step(o, own, factor, row);
     }
+#endif
 }

@@ -9,6 +9,7 @@
 
 /* Point p of the work-item, number i, with point q, number j. ITSELF: only if j comes later. */
 #if defined(EVEN)
+#define AT_ONCE 4
 #define MEET(ITSELF)                                                                           \
     {                                                                                          \
         const float4 q = tile[k];                                                              \
@@ -37,11 +38,15 @@
             }                                                                                  \
     }
 #else
+#define AT_ONCE 1
 #define MEET(ITSELF)                                                                           \
-    for (int n = 0, j = (int)j0 + k; n < POINTS; n++)                                          \
-        if (i + n * GROUP < r.i1 && !(ITSELF && j <= i + n * GROUP))                           \
-            atomic_inc(COUNTER(histogram, DEFINED(n) * (COPIES * 4) + mine +                   \
-                                              as_uint(p[n].w) + as_uint(tile[k].w)));
+    {                                                                                          \
+        const int j = (int)j0 + k;                                                             \
+        _Pragma("unroll") for (int n = 0; n < POINTS; n++)                                     \
+            if (i + n * GROUP < r.i1 && !(ITSELF && j <= i + n * GROUP))                       \
+                atomic_inc(COUNTER(histogram, DEFINED(n) * (COPIES * 4) + mine +               \
+                                                  as_uint(p[n].w) + as_uint(tile[k].w)));      \
+    }
 #endif
 #define DEFINED(n) settled(square(POINT_A(i + n * GROUP), POINT_B(j), box), t + t_at, c, &g)
 
@@ -77,7 +82,7 @@ __kernel void rdf_guessed_kernel(SETS, const struct call c, const struct box box
         if (c.one_set && j0 < own)
             for (int k = 0; k < tiled; k++) MEET(1)
         else if (tiled == GROUP)
-#pragma unroll 4
+#pragma unroll AT_ONCE
             for (int k = 0; k < GROUP; k++) MEET(0)
         else
             for (int k = 0; k < tiled; k++) MEET(0)

@@ -426,8 +426,8 @@ static void share_tree(const gop_ctx *ctx, const gop_task *task, reduce_job *job
     const int used = snprintf(options, room, " -DKEPT=%d -DREDUCED=%d", (int)s->kept,
                               (int)s->reduced);
     if (is_vector)
-        snprintf(options + used, room - (size_t)used, "%s -DTEAM=%d -DTURNS=%d%s%s",
-                 across ? " -DACROSS" : "", w->team, w->turns, task->tune[3] & 1 ? " -DNVLOAD" : "", task->tune[3] & 2 ? " -DBATCH=16" : "");
+        snprintf(options + used, room - (size_t)used, "%s -DTEAM=%d -DTURNS=%d",
+                 across ? " -DACROSS" : "", w->team, w->turns);
 }
 
 static gop_status by_teams(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
@@ -541,7 +541,7 @@ static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, const gop_
     ROW(op, stem, tree, by_teams, \
         .note = "a lane of a leaf a work-item, in private memory; teams of them meet in local " \
                 "memory", \
-        .tunables = {GOP_CL_GROUP, {"side", 4, {8, 16, 32, 64}}, {"units", 5, {4, 2, 8, 16, 32}}, {"how", 4, {0, 1, 2, 3}}}, \
+        .tunables = {GOP_CL_GROUP, {"side", 4, {8, 16, 32, 64}}, {"units", 5, {4, 2, 8, 16, 32}}}, \
         .dtypes = GOP_EVERY_DTYPE) \
     ROW(op, stem, chunked, by_chunks, \
         .note = "a chunk of the array a work-item, in vectors along memory: of an output's " \

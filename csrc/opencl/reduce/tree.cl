@@ -15,10 +15,7 @@
 #endif
 #include "opencl/reduce/finish.cl"
 
-#if !defined(BATCH)
-#define BATCH 8
-#endif
-enum { TOGETHER = 4 }; /* leaves; loads that are under way at once */
+enum { TOGETHER = 4, BATCH = 8 }; /* leaves; loads that are under way at once */
 
 /* Of a team, where the build knows them: loops of constants have no arrays in memory. */
 #if !defined(TEAM)
@@ -36,15 +33,7 @@ enum { TOGETHER = 4 }; /* leaves; loads that are under way at once */
 #endif
 #define SIDE (ROOT_GROUP / TEAM)
 
-#if defined(NVLOAD)
-static float4 nvload(__global const float *p)
-{
-    float x, y, z, w;
-    asm("ld.global.nc.L1::no_allocate.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(x), "=f"(y), "=f"(z), "=f"(w) : "l"(p));
-    return (float4)(x, y, z, w);
-}
-#define READ(p) nvload(p)
-#elif ITEMS == 1
+#if ITEMS == 1
 #define READ(p) LOAD(0, p)
 #else
 #define READ(p) (*(__global const V *)(p))
