@@ -26,8 +26,8 @@ typedef struct shape {
 typedef struct work {
     int64_t leaves, nodes, each, counts;
     uint64_t initial[2];
-    int node_leaves, turns, flags, has_where, has_initial, is_mean, team, by_rows, inner, unused;
     int64_t tasks;
+    int node_leaves, turns, flags, has_where, has_initial, is_mean, team, by_rows, inner, unused;
 } work;
 
 /* One reduction of one array. A mean with a mask is two: the first one counts. */
@@ -356,6 +356,8 @@ static gop_status by_adding_groups(const gop_ctx *ctx, const gop_task *task,
 
 /* ---- tree: teams of work-items ---- */
 
+enum { LOADED = 16 }; /* bytes of accumulators that a work-item loads elements for at once */
+
 /* Nodes of an output, of 2^node_leaves leaves. */
 static void set_nodes(work *w, int node_leaves)
 {
@@ -380,48 +382,63 @@ static int has_vectors(const gop_task *task, const reduce_job *job)
     return bits % (uint64_t)job->items == 0;
 }
 
-static void share_tree(const gop_ctx *ctx, const gop_task *task, reduce_job *job, char *options,
-                       size_t room)
+/* How many lanes and outputs a team and a work-group have side by side. */
+static void set_teams(const gop_task *task, reduce_job *job, int group, int across)
 {
-    enum {
-        SIDE_BY_SIDE = 32, /* outputs of a work-group, where they are neighbours */
-        LEAVES = 64,       /* of a task, at most */
-    };
+    enum { SIDE_BY_SIDE = 32 }; /* outputs that are neighbours, at most */
     const shape *const s = &job->shape;
     work *const w = &job->work;
-    const int across = is_across(s), is_vector = has_vectors(task, job);
-    const int64_t wanted = (int64_t)ctx->info.processors * task->tune[2];
-    int group = 32, lanes = 1, side = 1, levels = 0;
-    if (!is_vector) job->items = 1;
-    while (group * 2 <= gop_cl_group(ctx, task->tune[0])) group *= 2;
+    const int most = job->items > 1 ? (int)task->tune[1] : SIDE_BY_SIDE;
+    int lanes = 1, side = 1;
     while (lanes < LANES && lanes < s->count) lanes *= 2;
+    while (across && side < most && side < s->outputs) side *= 2;
+    if (!across) lanes /= job->items;
     w->by_rows = !across;
-    if (across)
-        while (side < (is_vector ? task->tune[1] : SIDE_BY_SIDE) && side < s->outputs)
-            side *= 2;
-    const int own = across ? 1 : job->items; /* lanes side by side */
-    w->team = group / side < lanes / own ? group / side : lanes / own;
-    w->turns = lanes / own / w->team;
-    side = group / w->team;
-    const int64_t units = s->outputs / (across ? job->items : 1);
+    w->team = group / side < lanes ? group / side : lanes;
+    w->turns = lanes / w->team;
+}
+
+/* Tasks of work-groups: the leaves of a node of 2^inner outputs, or vectors of them. Tasks are
+ * as large as leaves enough of them; of rows every team has a leaf, if there are as many. */
+static void set_tasks(reduce_job *job, int group, int across, int64_t wanted)
+{
+    enum { LEVELS = 6, SHARE = 4 }; /* 2^6 leaves of a node at most; leaves of a team */
+    work *const w = &job->work;
+    const int64_t units = job->shape.outputs / (across ? job->items : 1);
+    const int side = group / w->team;
+    int levels = 0;
     w->inner = 0;
     while (across && 1 << w->inner < side) w->inner++;
-    /* A node has as many leaves as leave enough tasks. */
-    while (2 << (levels + w->inner) <= group && 1 << levels < LEAVES && 1 << levels < w->leaves)
+    while (levels < LEVELS && 2 << (levels + w->inner) <= group && 1 << levels < w->leaves)
         levels++;
     for (;; levels--) {
         set_nodes(w, levels);
         w->tasks = gop_cl_ceil(units, INT64_C(1) << w->inner) * w->nodes;
         if (levels == 0 || 2 * w->tasks >= wanted || 1 << (levels + w->inner) <= side) break;
     }
-    /* Of rows all teams have some. */
-    while (!across && 1 << (levels + w->inner) < side && 1 << w->inner < units) w->inner++;
-    while (!across && 1 << (levels + w->inner) < 4 * side &&
-           2 << (levels + w->inner) <= group && w->tasks > 8 * wanted)
+    for (int slots = 1 << levels; !across && slots < SHARE * side && slots < group;
+         slots *= 2) {
+        if (slots >= side ? w->tasks <= 8 * wanted : 1 << w->inner >= units) break;
         w->tasks = gop_cl_ceil(units, INT64_C(1) << ++w->inner) * w->nodes;
-    w->tasks = gop_cl_ceil(units, INT64_C(1) << w->inner) * w->nodes;
+    }
+}
+
+/* Tunables "group", "side" and "units". */
+static void share_tree(const gop_ctx *ctx, const gop_task *task, reduce_job *job, char *options,
+                       size_t room)
+{
+    const shape *const s = &job->shape;
+    work *const w = &job->work;
+    const int across = is_across(s), is_vector = has_vectors(task, job);
+    const int64_t wanted = ctx->info.processors * task->tune[2];
+    int group = 32;
+    if (!is_vector) job->items = 1;
+    while (group * 2 <= gop_cl_group(ctx, task->tune[0])) group *= 2;
+    set_teams(task, job, group, across);
+    set_tasks(job, group, across, wanted);
     /* As many work-groups as there is room for, or fewer of equal shares. */
-    job->groups = w->tasks > wanted ? gop_cl_ceil(w->tasks, gop_cl_ceil(w->tasks, wanted)) : w->tasks;
+    job->groups =
+        w->tasks > wanted ? gop_cl_ceil(w->tasks, gop_cl_ceil(w->tasks, wanted)) : w->tasks;
     job->group = job->root_group = group;
     const int used = snprintf(options, room, " -DKEPT=%d -DREDUCED=%d", (int)s->kept,
                               (int)s->reduced);
@@ -433,7 +450,7 @@ static void share_tree(const gop_ctx *ctx, const gop_task *task, reduce_job *job
 static gop_status by_teams(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
                            gop_plan *plan)
 {
-    return plan_of(ctx, task, names, 16, share_tree, plan);
+    return plan_of(ctx, task, names, LOADED, share_tree, plan);
 }
 
 /* ---- chunked: vectors, for CPUs ---- */
@@ -541,7 +558,7 @@ static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, const gop_
     ROW(op, stem, tree, by_teams, \
         .note = "a lane of a leaf a work-item, in private memory; teams of them meet in local " \
                 "memory", \
-        .tunables = {GOP_CL_GROUP, {"side", 4, {8, 16, 32, 64}}, {"units", 5, {4, 2, 8, 16, 32}}}, \
+        .tunables = {GOP_CL_GROUP, {"side", 3, {8, 16, 32}}, {"units", 4, {4, 2, 8, 16}}}, \
         .dtypes = GOP_EVERY_DTYPE) \
     ROW(op, stem, chunked, by_chunks, \
         .note = "a chunk of the array a work-item, in vectors along memory: of an output's " \
