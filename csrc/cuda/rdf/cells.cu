@@ -215,7 +215,8 @@ static gop_status rdf_cells(gop_ctx *ctx, const gop_task *task, int64_t step)
     }
     bin_guess guess = l.guess;
     const gop_frames *f = GOP_FRAMES(task);
-    if (f->pairs.box) gop_guess_box(&guess, f->pairs.cell, f->guess_margin[0], f->guess_margin[1]);
+    if (f->pairs.box)
+        gop_guess_box(&guess, f->pairs.cell, f->guess_margin[0], f->guess_margin[1]);
     const int64_t begin = step * l.per_step;
     const int64_t end = begin + l.per_step < l.items ? begin + l.per_step : l.items;
     if (end <= begin) return GOP_OK;

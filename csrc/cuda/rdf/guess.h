@@ -1,5 +1,6 @@
 /*
- * guess.h - a guess of core/ops/rdf_guess.h on the device: r2, its root or logarithm, the place.
+ * guess.h - a guess of core/ops/rdf_guess.h on the device: r2, its root or logarithm, the
+ * place.
  */
 #ifndef GOP_CUDA_RDF_GUESS_H
 #define GOP_CUDA_RDF_GUESS_H

@@ -3,9 +3,9 @@
  *
  * A short row is in registers: its terms are the first lanes of one leaf, so its sum is a
  * product a term and a fold of as many lanes. Of a longer one the lanes of a leaf are an array;
- * where a dense row and x are contiguous (VECTORS, of WIDTH numbers) they are vectors. There are
- * vectors of rows too: of those of a stencil that have the same terms (RUNS), and of those of a
- * dense matrix with contiguous columns (COLUMNS).
+ * where a dense row and x are contiguous (VECTORS, of WIDTH numbers) they are vectors. There
+ * are vectors of rows too: of those of a stencil that have the same terms (RUNS), and of those
+ * of a dense matrix with contiguous columns (COLUMNS).
  */
 #include "opencl/jacobi_step/system.cl"
 
@@ -59,14 +59,13 @@ static T leaf(const struct operands o, const struct system s, const struct row r
 }
 
 /* Loops would have them in memory. */
-#define FOLD_EIGHT(l)                                                                          \
-    (((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7])))
+#define FOLD_EIGHT(l) (((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7])))
 
 #if defined(FEW)
 /* A row of 1 to FEW terms. Loads past its end are of its last term and not used: a condition
  * for each would make some wait for others. */
-static T sum_of_few(const struct operands o, const struct system s, const struct row row, long c,
-                    T *diagonal)
+static T sum_of_few(const struct operands o, const struct system s, const struct row row,
+                    long c, T *diagonal)
 {
     const int last = (int)row.count - 1;
     T a[FEW], lane[8];
@@ -100,8 +99,8 @@ static T sum_of_few(const struct operands o, const struct system s, const struct
 #endif
 
 #if defined(INSIDE)
-/* The sum of a stencil's row that has all its neighbours, and its diagonal; if it has. INSIDE is
- * a type for numbers of rows: divisions of 64 bits take several times as long. */
+/* The sum of a stencil's row that has all its neighbours, and its diagonal; if it has. INSIDE
+ * is a type for numbers of rows: divisions of 64 bits take several times as long. */
 static int is_inside(const struct operands o, const struct system s, long i, long c, T *sum,
                      T *diagonal)
 {

@@ -7,10 +7,9 @@
 #include "opencl/rdf/near.cl"
 #include "opencl/rdf/ranges.cl"
 
-__kernel void rdf_cells_kernel(SORTED, TO(uint, out), const struct call c,
-                               const struct box box, const struct range r,
-                               const struct guess guess, const struct grid g,
-                               __local uint *histogram)
+__kernel void rdf_cells_kernel(SORTED, TO(uint, out), const struct call c, const struct box box,
+                               const struct range r, const struct guess guess,
+                               const struct grid g, __local uint *histogram)
 {
     const int me = (int)get_local_id(0), i = (int)(r.i0 + (long)get_global_id(0));
     begin_counting(histogram, c, &guess);

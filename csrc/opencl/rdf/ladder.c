@@ -342,10 +342,11 @@ static gop_status guess(const gop_ctx *ctx, const gop_task *task, const char *mo
                         planned *own)
 {
     enum {
-        ROOT = 6,            /* error of a root, in 2^-24 of itself */
-        COPIES = 8,          /* at most, */
-        ROOM = 24 << 10,     /* and bytes of all copies */
-        TILE = 16, OWN = 256 /* bytes beside them: a work-item's, the driver's */
+        ROOT = 6,        /* error of a root, in 2^-24 of itself */
+        COPIES = 8,      /* at most, */
+        ROOM = 24 << 10, /* and bytes of all copies */
+        TILE = 16,
+        OWN = 256 /* bytes beside them: a work-item's, the driver's */
     };
     const gop_frames *f = GOP_FRAMES(task);
     const gop_pairs *p = &f->pairs;
@@ -388,8 +389,7 @@ static gop_status launch_pairs(gop_ctx *ctx, const gop_task *task, int64_t step)
     if (p->one_set && r.j1 <= r.i0 + 1) return GOP_OK; /* another step's */
     const int32_t blocks = (int32_t)gop_cl_ceil(r.i1 - r.i0, own->each);
     const int64_t chunks = own->chunk ? gop_cl_ceil(r.j1 - r.j0, own->chunk) : 1;
-    gop_cl_launch l =
-        gop_cl_launch_of(&own->build, blocks * chunks * own->group, own->group);
+    gop_cl_launch l = gop_cl_launch_of(&own->build, blocks * chunks * own->group, own->group);
     gop_cl_give(&l, &task->in[0], 0);
     gop_cl_give(&l, &task->in[p->one_set ? 0 : 2], 0);
     gop_cl_give(&l, types_of(task, 0), 0);
@@ -443,9 +443,8 @@ static gop_status guessed(const gop_ctx *ctx, const gop_task *task, const gop_cl
     char more[32];
     GOP_TRY(by_pairs(ctx, task, names, 1 << 17, 1 << 18, task->tune[1], held, plan));
     own->chunk = MOST;
-    while (own->chunk > LEAST &&
-           gop_cl_ceil(p->n, own->each) * gop_cl_ceil(p->n2, own->chunk) <
-               (int64_t)ctx->info.processors * GROUPS)
+    while (own->chunk > LEAST && gop_cl_ceil(p->n, own->each) * gop_cl_ceil(p->n2, own->chunk) <
+                                     (int64_t)ctx->info.processors * GROUPS)
         own->chunk /= 2;
     snprintf(more, sizeof more, " -DPOINTS=%d", held);
     return guess(ctx, task, more, own);
@@ -587,12 +586,12 @@ static int are_near_pairs_few(const gop_ctx *ctx, const gop_task *task, const go
             "2026-11-28"}, \
     {.row = &op##_cells_row, \
      .when = "r_max so short that pairs of near cells cost less than all pairs", \
-     .why = "the cuda backend's rule; 1,000,000 points to a twentieth 0.47 of its speed: " \
+     .why = "the cuda backend's rule; 1,000,000 points to a twentieth 0.58 of its speed: " \
             "NVIDIA's OpenCL on an H200, 2026-11-29", \
      .pays = are_near_pairs_few}, \
     {.row = &op##_guessed_row, \
-     .why = "all pairs on GPUs; 500,000 points 0.30 of the cuda backend's speed: NVIDIA's " \
-            "OpenCL on an H200, 2026-11-29"}, \
+     .why = "all pairs on GPUs; 500,000 points 1.17 of the cuda backend's speed, in a box " \
+            "200,000 1.01: NVIDIA's OpenCL on an H200, 2026-11-29"}, \
     {.row = &op##_naive_row, \
      .why = "takes all that is left: counters that local memory has no room for"},
 /* clang-format on */

@@ -2,10 +2,10 @@
  * near.cl - rdf on GPUs: the row of a pair among the counters, by a guess in float32, and
  * counters in local memory.
  *
- * core/ops/rdf_guess.h says how a guess is made and how far it is off. Where it is near an edge,
- * and everywhere if edges are not even (EVEN), the definition decides. Pairs in no bin have a
- * row too, which is never read. COPIES of the counters, side by side, keep neighbours from
- * waiting for each other.
+ * core/ops/rdf_guess.h says how a guess is made and how far it is off. Where it is near an
+ * edge, and everywhere if edges are not even (EVEN), the definition decides. Pairs in no bin
+ * have a row too, which is never read. COPIES of the counters, side by side, keep neighbours
+ * from waiting for each other.
  */
 #ifndef NEAR_CL
 #define NEAR_CL
@@ -118,8 +118,8 @@ static void begin_counting(__local uint *histogram, const struct call c, const s
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-static void end_counting(__global uint *out, __local const uint *histogram,
-                         const struct call c, const struct guess *g)
+static void end_counting(__global uint *out, __local const uint *histogram, const struct call c,
+                         const struct guess *g)
 {
     const int me = (int)get_local_id(0), types = TYPES(c);
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -99,8 +99,8 @@ static ONE within(R lanes)
     return lane[0];
 }
 
-/* What a work-item has of a leaf that begins at element k of those at `from`, of which there are
- * n; its first lane of TURNS is number t. */
+/* What a work-item has of a leaf that begins at element k of those at `from`, of which there
+ * are n; its first lane of TURNS is number t. */
 static R lanes_of(__global const BASE *from, __global const uchar *mask, const struct shape *g,
                   const struct work w, long k, int t, int n)
 {
@@ -111,8 +111,7 @@ static R lanes_of(__global const BASE *from, __global const uchar *mask, const s
     EVERY_TURN for (int turn = 0; turn < TURNS; turn++) /* a power of two */
     {
         int reversed = 0;
-        for (int bit = 1; bit < TURNS; bit *= 2)
-            reversed = reversed * 2 + (turn & bit ? 1 : 0);
+        for (int bit = 1; bit < TURNS; bit *= 2) reversed = reversed * 2 + (turn & bit ? 1 : 0);
         const int l = (t + reversed * TEAM) * (BY_ROWS ? ITEMS : 1);
         if (one_axis && n == LEAF)
             sum = whole_lane(from + (k + l) * step * PARTS, TREE_LANES * step * PARTS, k + l,
@@ -146,8 +145,9 @@ __kernel void reduce_tree_kernel(OPERANDS, const struct shape g, const struct wo
                 const long k = ((part << w.node_leaves) + (slot >> w.inner)) * LEAF;
                 const long left = slot < slots && o < g.outputs ? g.count - k : 0;
                 const struct at at = output(&g, min(o, g.outputs - 1));
-                node[j][item] = lanes_of(a + (a_at + at.in) * PARTS, where + where_at + at.where,
-                                         &g, w, k, t, (int)clamp(left, 0l, (long)LEAF));
+                node[j][item] =
+                    lanes_of(a + (a_at + at.in) * PARTS, where + where_at + at.where, &g, w, k,
+                             t, (int)clamp(left, 0l, (long)LEAF));
             }
             barrier(CLK_LOCAL_MEM_FENCE);
             for (int d = TEAM / 2; d > 0; d /= 2) {
