@@ -55,40 +55,29 @@ static R whole_lane(__global const BASE *a, long step, long k, int flags)
     return sum;
 }
 
-#if ITEMS == 1
-/* Elements l, l + 128, .. of those from number k on, of which there are n. */
+/* Elements l, l + 128, .. of those from number k on, of which there are n; of a vector that ends
+ * early the rest is what changes nothing. */
 static R lane(__global const BASE *a, __global const uchar *where, const struct shape *g,
               const struct work *w, long k, int l, int n)
 {
     R sum = none();
     for (; l < n; l += TREE_LANES) {
         const struct at at = element(g, k + l);
+        __global const BASE *const from = a + at.in * PARTS;
         if (w->has_where && !where[at.where]) continue;
-        sum = fold(sum, of(LOAD(at.in, a), k + l, w->flags));
-    }
-    return sum;
-}
-#else
-/* The same of vectors. Of one that ends early the rest is what changes nothing. */
-static R lane(__global const BASE *a, __global const uchar *where, const struct shape *g,
-              const struct work *w, long k, int l, int n)
-{
-    const long step = IN_OF(g)[KEPT];
-    R sum = none();
-    for (; l < n; l += TREE_LANES) {
-        __global const BASE *const from = a + (k + l) * step * PARTS;
-        if (!BY_ROWS || l + ITEMS <= n) sum = fold(sum, of(READ(from), k + l, w->flags));
-        else {
+#if ITEMS > 1
+        if (BY_ROWS && l + ITEMS > n) {
             ACC made[RLANES], hidden[RLANES];
             JOIN(vstore, RLANES)(of(gather(from, 1, n - l), k + l, w->flags), 0, made);
             JOIN(vstore, RLANES)(none(), 0, hidden);
             for (int i = (n - l) * PAIRS; i < RLANES; i++) made[i] = hidden[i];
-            sum = fold(sum, JOIN(vload, RLANES)(0, made));
+            return fold(sum, JOIN(vload, RLANES)(0, made));
         }
+#endif
+        sum = fold(sum, of(READ(from), k + l, w->flags));
     }
     return sum;
 }
-#endif
 
 /* The lanes of a vector fold. */
 static ONE within(R lanes)
