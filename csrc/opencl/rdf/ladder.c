@@ -338,8 +338,8 @@ static void set_steps(const gop_task *task, double steps, gop_plan *plan)
 /* How kernels of GPUs name rows of counters, and the counters of a work-group of so many
  * work-items, in as many copies as are few enough for local memory; `more` is built with it.
  * Refuses where the device's has no room. */
-static gop_status guess(const gop_ctx *ctx, const gop_task *task, const char *more,
-                        planned *own)
+static gop_status plan_counters(const gop_ctx *ctx, const gop_task *task, const char *more,
+                                planned *own)
 {
     enum {
         ROOT = 6,        /* error of a root, in 2^-24 of itself */
@@ -441,13 +441,14 @@ static gop_status guessed(const gop_ctx *ctx, const gop_task *task, const gop_cl
     const int held = (int)task->tune[0];
     planned *const own = GOP_OWN(planned, plan);
     char more[32];
-    GOP_TRY(by_pairs(ctx, task, names, 1 << 17, 1 << 18, task->tune[1], held, plan));
+    const int64_t others = p->uniform ? 1 << 18 : 1 << 15; /* a guess is faster */
+    GOP_TRY(by_pairs(ctx, task, names, 1 << 17, others, task->tune[1], held, plan));
     own->chunk = MOST;
     while (own->chunk > LEAST && gop_cl_ceil(p->n, own->each) * gop_cl_ceil(p->n2, own->chunk) <
                                      (int64_t)ctx->info.processors * GROUPS)
         own->chunk /= 2;
     snprintf(more, sizeof more, " -DPOINTS=%d", held);
-    return guess(ctx, task, more, own);
+    return plan_counters(ctx, task, more, own);
 }
 
 /* ---- those of near cells ---- */
@@ -505,7 +506,7 @@ static gop_status cells(const gop_ctx *ctx, const gop_task *task, const gop_cl_n
         return gop_fail(GOP_REFUSED,
                         "rdf: kernel 'cells' takes sets of up to 2^24 points, got %lld",
                         (long long)task->geometry.pairs.n2);
-    GOP_TRY(guess(ctx, task, "", own));
+    GOP_TRY(plan_counters(ctx, task, "", own));
     plan_sorting(ctx, task, &costs, 0, &own->sorted, &plan->scratch);
     plan->cost = own->sorted.cells == 1 ? INFINITY : (float)own->sorted.grid.cost;
     set_steps(task, own->sorted.grid.cost / 0x1p33, plan);
