@@ -57,7 +57,7 @@ from .transfers import to_device
 
 _environment.check()
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 # Loaded when first asked for (PEP 562): most programs never time or list anything. For type
 # checkers there is __init__.pyi, which knows no such names as are not there.

@@ -23,7 +23,7 @@ from ._compile.kernel_source import Source, read, refuse_assignments, refuse_lau
 from ._compile.watch import watched
 from ._show.elements import Argument, called, parameters
 from .devices import CPU, Device, DeviceInfo, check, get_default_device, is_available, parse
-from .errors import CompileError, brief
+from .errors import brief
 from .profiling import is_counting
 
 __all__ = ["CompiledKernel", "Program", "compile"]
@@ -141,7 +141,8 @@ class CompiledKernel:
 class Program:
     """What `compile` makes: its kernels by name, or the only one by calling it itself.
 
-    ``program.kernels["device"]`` is a kernel that is called as something else of the program.
+    A kernel named ``device``, ``kernels`` or ``source``, which the program has too, is
+    ``program.kernels["device"]``.
 
     Attributes
     ----------
@@ -191,9 +192,10 @@ class Program:
     def _only(self) -> CompiledKernel:
         if len(self.kernels) != 1:
             name, first = next(iter(self.kernels.items()))
+            place = f'kernels["{name}"]' if name in self.__dict__ else name
             raise TypeError(
                 f"the program has the kernels {', '.join(self.kernels)}: name one, "
-                f"as program.{name}[{', '.join(first._words)}](...)"
+                f"as program.{place}[{', '.join(first._words)}](...)"
             )
         return next(iter(self.kernels.values()))
 
@@ -316,11 +318,6 @@ def compile(
     refuse_launches(found.text)
     refuse_assignments(found.text)
     module = _COMPILERS[where.backend].Module(found, where)
-    if len(module.names) > 1 and (own := {"device", "kernels", "source"} & {*module.names}):
-        raise CompileError(
-            f"compile: {min(own)} is the program's own word, so `program.{min(own)}` is no "
-            "kernel: name the kernel otherwise"
-        )
     kernels = {
         name: CompiledKernel(name, where, module, found.text, found.is_opencl)
         for name in module.names

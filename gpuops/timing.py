@@ -29,6 +29,7 @@ __all__ = ["Timer", "Timing", "benchmark", "copy_rate", "duration"]
 
 COPY_BYTES = {"cpu": 1 << 27, "cuda": 1 << 29}  # read and written together
 BUDGET = 0.5  # seconds of measuring, if nobody said how many runs
+SCRATCH = 128 << 20  # bytes that are written to empty the CPU's caches
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,8 @@ class Timing:
         as with ``out=``. A function that is no operation is timed as a whole.
     new_result : float
         The time of the whole call when it makes a new result, whose memory the system has to
-        hand out; ``out=`` saves that. Only on the CPU, for an operation that was called without
-        ``out=``.
+        hand out if it is large (32 MiB and more); ``out=`` saves that. Only on the CPU, for an
+        operation that was called without ``out=``.
     op, device, name : str, Device, str
         The operation, where it ran and by which kernel; None for another function.
     bytes, flops : float
@@ -274,7 +275,7 @@ def time_call(
     facts = call_of(name, args, kwargs).time(n_warmup, n_repeat, bool(cold))
     new = Seconds(())
     if makes_anew and facts["device"] == CPU and kwargs.get("out") is None:
-        new = _anew(name, args, kwargs, statistics.median(facts["total"]))
+        new = _anew(name, args, kwargs, statistics.median(facts["total"]), cold)
     return Timing(
         op=name,
         label=described(name, facts["device"], args, kwargs),
@@ -291,11 +292,13 @@ def time_call(
     )
 
 
-def _anew(name, args, kwargs, seconds: float) -> Seconds:
+def _anew(name, args, kwargs, seconds: float, cold) -> Seconds:
     """The call as users make it, which makes its result too: a few runs."""
     runs = int(np.clip(0.1 / max(seconds, 1e-6), 3, 20))
+    scratch = np.zeros(SCRATCH if cold else 0, np.uint8)
     times = []
-    for _ in range(runs):
+    for k in range(runs):
+        scratch.fill(k)
         start = time.perf_counter()
         result = call_of(name, args, kwargs).run()
         times.append(time.perf_counter() - start)

@@ -2,8 +2,9 @@
 
     python docs/site/stage.py [FOLDER]
 
-Pages stay as they are, but for links out of docs/: those to the changelog, to CONTRIBUTING
-and to notebooks lead to their pages here, those to other files become plain words.
+Pages stay as they are, but for links out of docs/: those to the changelog, to CONTRIBUTING,
+to notebooks and to folders of kernels lead to their pages here, those to other files become
+plain words.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ def link(text: str, target: str, up: str) -> str:
         return f"[{text}]({up}{path}{anchor})"
     if path.startswith("../docs/") or path.startswith("docs/"):
         return f"[{text}]({up}{path.split('docs/', 1)[1]}{anchor})"
+    if found := re.fullmatch(r"\.\./csrc/(cpu|cuda|opencl)(?:/(\w+))?", path):
+        return f"[{text}]({up}{f'ladders/{found[2]}-{found[1]}' if found[2] else 'ladders'}.md)"
     if "gpuops/course/notebooks/" in path:
         return f"[{text}]({up}course/{name}{anchor})"
     if re.match(r"(\.\./)*notebooks/", path) and path.endswith(".ipynb"):

@@ -200,7 +200,7 @@ def _undefined(name: str, text: str) -> str:
     if name.startswith("std::") or not ("(" in name or declared):
         return (
             f"`{name}` is of the host's library, which kernels have not; docs/sim.md lists "
-            "what sim has of CUDA's functions"
+            "what sim supports of CUDA's functions"
         )
     return f"`{name}` is declared, and defined nowhere"
 
@@ -223,9 +223,11 @@ def _plain(words: str, line: str) -> str:
         if _WITHOUT_MASK.fullmatch(name):
             return f"{name} is gone since CUDA 9: write {name}_sync(0xffffffff, ...)"
         if "did you mean '__" not in plain:
-            plain += "; docs/sim.md lists what sim has of CUDA's functions"
+            plain += "; docs/sim.md lists what sim supports of CUDA's functions"
     if at := _NO_FILE.search(plain):
-        plain = f"there is no file {at[1] or at[2]}; docs/sim.md lists what sim has of CUDA"
+        plain = (
+            f"there is no file {at[1] or at[2]}; docs/sim.md lists what sim supports of CUDA"
+        )
     if re.search(r"no matching function for call to '(?:atomic|__shfl)", plain):
         plain += "; docs/sim.md lists the types that CUDA has it for"
     if "non-void function" in plain:

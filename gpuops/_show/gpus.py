@@ -48,7 +48,5 @@ def gpu_like(like: str, device: object) -> Gpu:
             f"device='sim', got {got}"
         )
     if like not in GPUS:
-        raise ValueError(
-            f"explain: there is no GPU {like!r} to be like, expected one of {', '.join(GPUS)}"
-        )
+        raise ValueError(f"explain: like= is {like!r}, expected one of {', '.join(GPUS)}")
     return GPUS[like]

@@ -97,7 +97,7 @@ class JacobiResult:
 
     @property
     def needed(self) -> Any:
-        """Steps that it takes in all at that rate, an estimate: more if the rate still rises;
+        """Steps that it takes in all at that radius, an estimate: more if it still rises;
         inf where it would never get there.
         """
         return self._each(self._estimates()[1])
@@ -142,13 +142,13 @@ class JacobiResult:
                 f"the residual stopped falling at {_short(last, 2)}: the rounding of "
                 f"{self.x.dtype}; use {cure}a larger rtol"
             )
-        said = f"about {rho[worst]:.6g} a step"
+        said = f"about {rho[worst]:.6g}, the share of the residual that a step leaves"
         target = f"{np.ravel(self.target)[worst]:.3g}"
         if math.isinf(needed[worst]):
             return "spectral radius", f"{said}: no number of steps brings it to {target}"
         return "spectral radius", (
-            f"{said}: about {_short(needed[worst], 1)} steps to {target}, from the last steps; "
-            "more if the rate still rises"
+            f"{said}: at this share about {_short(needed[worst], 1)} steps reach {target}; "
+            "more are needed if it still rises"
         )
 
     def _rows(self) -> list[tuple[str, str]]:

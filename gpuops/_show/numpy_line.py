@@ -13,9 +13,8 @@ import numpy as np
 
 from .._call.registry import OPS
 from ..devices import CPU
-from ..timing import Seconds, Timing
+from ..timing import SCRATCH, Seconds, Timing
 
-SCRATCH = 128 << 20  # bytes that are written to empty the caches
 LONG = 1.0  # seconds of a call that is not repeated
 
 _Call = tuple[str, Callable[[Any], Any]]  # how it is written, and the call into `out`

@@ -67,13 +67,22 @@ def test_every_public_function_has_an_example():
 
 
 def test_the_version_is_the_same_everywhere():
-    """The package, its metadata, the citation and the newest release of the changelog."""
+    """The package and its metadata; the citation and the newest release of the changelog.
+
+    After a release the package has a later version, with .dev0; it must have one where the
+    changelog has something above the release.
+    """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     said = (ROOT / "CITATION.cff").read_text()
     cited = dict(re.findall(r"^([a-z-]+): (.+)$", said, re.MULTILINE))
     log = (ROOT / "CHANGELOG.md").read_text()
     newest, day = re.findall(r"^## (\d\S*) \((\S+)\)$", log, re.MULTILINE)[0]
-    assert gpuops.__version__ == project["version"] == cited["version"] == newest
+    assert gpuops.__version__ == project["version"]
+    assert cited["version"] == newest
+    unreleased = log.partition("## Unreleased")[2].partition("\n## ")[0].strip()
+    number, dev, _ = project["version"].partition(".dev0")
+    now, then = (tuple(map(int, v.split("."))) for v in (number, newest))
+    assert now > then if dev else now == then and not unreleased
     assert cited["date-released"] == day
     assert cited["license"] == project["license"]
 

@@ -175,7 +175,7 @@ SHAPES = (
 MATMUL_WORDS = ("bool", "int8", "uint64", "float16", "float32", "complex64")
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("word", MATMUL_WORDS)
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 def test_matmul(in_parts, shapes, word, everything):

@@ -456,6 +456,13 @@ def test_every_word_of_a_call(name, word):
         assert not said or said.startswith(tuple(starts)), f"{value!r}: {said}"
 
 
+@pytest.mark.parametrize("op", ["sum", "any", "argmin", "fma"])
+def test_a_wrong_kernel_is_told_by_the_name_of_the_call(op):
+    operands = [np.ones(4)] * (3 if op == "fma" else 1)
+    with pytest.raises(ValueError, match=rf"^{op}: there is no kernel 'foo' on cpu"):
+        getattr(gpuops, op)(*operands, kernel="foo", device="cpu")
+
+
 @pytest.mark.parametrize("op", ["add", "sum", "transpose", "matmul"])
 def test_a_kernels_name_has_no_end_of_its_own(op):
     """C ends a word where it has a NUL, Python does not."""

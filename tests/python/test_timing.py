@@ -186,6 +186,16 @@ def test_what_a_new_result_costs_is_told():
     assert not ladder[0].timing.new_result
 
 
+def test_a_new_result_finds_the_caches_that_cold_asks_for(monkeypatch):
+    from gpuops import timing
+
+    call = gpuops.transpose, (np.ones((64, 64), "f4"),), {"device": "cpu"}
+    monkeypatch.setattr(timing, "SCRATCH", -1)  # bytes that cannot be written
+    with pytest.raises(ValueError, match="negative"):
+        gpuops.benchmark(*call, n_repeat=3)
+    assert gpuops.benchmark(*call, n_repeat=3, cold=False).new_result
+
+
 def test_explain_says_where_a_result_is_made():
     a = np.ones((1024, 1024), "f4")
     assert "out= saves them" in repr(gpuops.explain("transpose", a, device="cpu"))

@@ -129,7 +129,7 @@ static gop_status choose_by_name(const gop_ctx *ctx, gop_task *task, const char 
                                  int timing, const gop_ladder *ladder, const gop_row **row,
                                  gop_plan *plan)
 {
-    const char *op = gop_descriptor_of(task->call->op)->name;
+    const char *op = gop_call_name(task->call);
     for (int r = 0; r < ladder->count; r++) {
         const gop_row *candidate = ladder->rows[r];
         if (strcmp(candidate->name, kernel) != 0) continue;
@@ -262,16 +262,15 @@ gop_status gop_choose(const gop_ctx *ctx, gop_task *task, const char *kernel, in
 {
     const gop_ladder *ladder = ctx->backend->ladder(task->call->op);
     if (ladder->count == 0)
-        return gop_fail(
-            GOP_DEVICE_UNSUPPORTED,
-            "%s: %s has no kernels of this operation, expected another device, such "
-            "as 'cpu'",
-            gop_descriptor_of(task->call->op)->name, ctx->backend->name);
+        return gop_fail(GOP_DEVICE_UNSUPPORTED,
+                        "%s: %s has no kernels of this operation; take another device, such as "
+                        "'cpu'",
+                        gop_descriptor_of(task->call->op)->name, ctx->backend->name);
     if (kernel) return choose_by_name(ctx, task, kernel, timing, ladder, row, plan);
     *row = choose_candidate(ctx, task, ladder->choice, NULL, plan);
     if (!*row && is_exact(task))
         return gop_fail(GOP_DEVICE_UNSUPPORTED,
-                        "%s: %s has no kernel for exact=True, expected another device, such as "
+                        "%s: %s has no kernel for exact=True; take another device, such as "
                         "'cpu'",
                         gop_call_name(task->call), ctx->backend->name);
     if (!*row) return say_why(ctx, task, ladder->choice, plan);
