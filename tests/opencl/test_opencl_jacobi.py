@@ -81,6 +81,20 @@ def test_contiguous_columns(n, dtype):
         same_bits(got, gpuops.jacobi_step(A, f, x, **factor, device="cpu"))
 
 
+@pytest.mark.sampled(every=2)
+@pytest.mark.parametrize(("n", "dtype"), [(2100, "f4"), (4610, "f8"), (36, "f4")])
+def test_rows_in_vectors(n, dtype):
+    """Several rows a work-group, of which the last has fewer; leaves that end early."""
+    A, f, x = steps.system(n, dtype)
+    F, X = (np.asfortranarray(np.stack([v, v[::-1]], 1)) for v in (f, x))
+    for g, y, factor in ((f, x, {"alpha": -0.125}), (F, X, {})):
+        for params in ({}, {"held": 2, "group": 64}):
+            got = gpuops.jacobi_step(
+                A, g, y, **factor, device="opencl", kernel="group", params=params
+            )
+            same_bits(got, gpuops.jacobi_step(A, g, y, **factor, device="cpu"))
+
+
 @pytest.mark.sampled(every=12)
 @KINDS
 @STEPS

@@ -114,7 +114,7 @@ def test_nodes_of_several_leaves(device, kernel):
     """Long outputs, which are folded in two launches: one, few and many of them."""
     n = 150 * 2048 + 77
     a = random((n,), "f4", 1)
-    wide = random((70 * 2048 + 5, 34), "f4", 2)
+    wide = random((70 * 2048 + 5, 36), "f4", 2)
     cases = [("sum", a, None, {}), ("mean", a[::-1], None, {}), ("sum", wide, 0, {}),
              ("sum", wide.T, 1, {}), ("mean", wide, 0, {"where": wide > 0})]  # fmt: skip
     check_all(cases, device, kernel)

@@ -166,7 +166,7 @@ static inline double gop_range_least(gop_range r)
 
 /*
  * What distances computed in float32 are off by, beside roundings of r2 and its root: the
- * kernels that guess bins so (cuda/rdf/guess.h) decide next to edges by the definition. Widens
+ * kernels that guess bins so (rdf_guess.h) decide next to edges by the definition. Widens
  * guess_error, the length of the error of a difference, and guess_margin, see below.
  *
  * Coordinates of float64 are rounded, relative to the middle of all. With u = 2^-24: taking n*c

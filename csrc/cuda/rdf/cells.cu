@@ -215,7 +215,8 @@ static gop_status rdf_cells(gop_ctx *ctx, const gop_task *task, int64_t step)
     }
     bin_guess guess = l.guess;
     const gop_frames *f = GOP_FRAMES(task);
-    if (f->pairs.box) guess_box(guess, f->pairs.cell, f->guess_margin[0], f->guess_margin[1]);
+    if (f->pairs.box)
+        gop_guess_box(&guess, f->pairs.cell, f->guess_margin[0], f->guess_margin[1]);
     const int64_t begin = step * l.per_step;
     const int64_t end = begin + l.per_step < l.items ? begin + l.per_step : l.items;
     if (end <= begin) return GOP_OK;
@@ -248,7 +249,7 @@ static void plan_counters(const gop_ctx *ctx, const gop_frames *f, cells_layout 
     const gop_pairs *p = &f->pairs;
     const int64_t room = ctx->info.shared_per_block - 1024, types = p->types ? p->types : 1;
     const int64_t most = p->n2 > MOST ? 0 : room;
-    if (!guess_bins(f, &l->guess) && types < 1 << 15 &&
+    if (!gop_guess_bins(f, FAST_ROOT, &l->guess) && types < 1 << 15 &&
         types * types * l->guess.rows * 4 <= most) {
         l->how = l->guess.is_log ? EVEN_LOG : EVEN;
         l->shared = (size_t)(types * types * l->guess.rows * 4);

@@ -172,7 +172,7 @@ template <typename T, int BOX> GOP_DEVICE void go_to_frame(guessed<T> &s, int64_
 #pragma unroll
         for (int i = 0; i < 9; i++) c[i] = (double)(T)s.boxes[9 * frame + i];
         s.x.box = cell_of<T>(c);
-        guess_box(s.guess, c, s.margin_y, s.margin_z);
+        gop_guess_box(&s.guess, c, s.margin_y, s.margin_z);
     }
 }
 
@@ -238,7 +238,7 @@ static gop_status rdf_guessed(gop_ctx *ctx, const gop_task *task, int64_t step)
                     f->guess_margin[0],
                     f->guess_margin[1]};
     const size_t shared = (size_t)l.size * 4;
-    if (p->box) guess_box(s.guess, p->cell, s.margin_y, s.margin_z);
+    if (p->box) gop_guess_box(&s.guess, p->cell, s.margin_y, s.margin_z);
     if (f->count > 1) {
         counters all = x.counts;
         all.rows *= (int)f->count;
@@ -281,7 +281,7 @@ static gop_status rdf_guessed_plan(const gop_ctx *ctx, const gop_task *task, gop
         return gop_fail(GOP_REFUSED,
                         "rdf: kernel 'guessed' takes sets of up to 2^30 points, got %lld",
                         (long long)most);
-    const char *const needs = guess_bins(f, &l.guess);
+    const char *const needs = gop_guess_bins(f, FAST_ROOT, &l.guess);
     if (needs)
         return gop_fail(GOP_REFUSED, "rdf: kernel 'guessed' takes %s; other kernels take any",
                         needs);

@@ -9,7 +9,9 @@
  * adds it up: tree/v1 fixes them, 128 lanes a leaf.
  */
 #include <stdio.h>
+#include <string.h>
 
+#include "core/numerics.h"
 #include "core/ops/jacobi.h"
 #include "core/ops/unchecked.h"
 #include "opencl/opencl.h"
@@ -107,21 +109,44 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, const gop_cl_n
     return GOP_OK;
 }
 
-/* A row of a matrix a work-group. Both plans have the tunable "group". */
+/* Whether rows of a dense matrix, and columns of x, are of whole vectors. */
+static int has_vectors(const gop_task *task, int width)
+{
+    const gop_jacobi *g = &task->geometry.jacobi;
+    const gop_dtype dtype = task->in[0].dtype;
+    const int64_t bits = g->a_row | (g->k > 1 ? g->x_col : 0);
+    const uintptr_t at = (uintptr_t)task->in[0].data | (uintptr_t)task->in[2].data;
+    return (dtype == GOP_FLOAT32 || dtype == GOP_FLOAT64) &&
+           !task->call->params.jacobi_step.csr && g->a_col == 1 && g->x_row == 1 &&
+           bits % width == 0 && at % ((uintptr_t)width * (uintptr_t)gop_cl_item(dtype)) == 0;
+}
+
+/* A row of a matrix a work-group, or several of a dense one. Tunables "group", "held" and
+ * "batch". */
 static gop_status by_groups(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
                             gop_plan *plan)
 {
     planned *const own = GOP_OWN_OF_STEP(planned, plan);
-    char more[32];
+    const int wide = task->in[0].dtype == GOP_FLOAT32 ? 4 : 2;
+    const int is_vector = has_vectors(task, wide), width = is_vector ? wide : 1;
+    const int held = is_vector ? (int)task->tune[1] : 1;
+    const int64_t leaves = gop_cl_ceil(task->geometry.jacobi.n, LEAF);
+    char more[128];
     if (task->call->params.jacobi_step.grid.axes)
         return gop_fail(GOP_REFUSED,
                         "jacobi_step: kernel '%s' takes a matrix, got a stencil; kernel 'rows' "
                         "takes those",
                         names->row);
-    own->group = gop_cl_group(ctx, task->tune[0]);
-    snprintf(more, sizeof more, " -DGROUP=%d", own->group);
+    const int team = LANES / width;
+    own->group = team;
+    while (is_vector && own->group < gop_cl_group(ctx, task->tune[0]) &&
+           own->group / team < leaves)
+        own->group *= 2;
+    snprintf(more, sizeof more, " -DGROUP=%d -DWIDTH=%d -DHELD=%d -DBATCH=%d%s", own->group,
+             width, held, (int)task->tune[2], is_vector ? " -DVECTORS" : "");
     GOP_TRY(begin(ctx, task, names, more, plan));
     own->together = 1;
+    own->each = held;
     return GOP_OK;
 }
 
@@ -148,7 +173,7 @@ static gop_status by_rows(const gop_ctx *ctx, const gop_task *task, const gop_cl
     const int has_columns = is_cpu && is_real && is_dense && g->a_row == 1 && g->a_col != 1;
     const int has_runs =
         is_cpu && is_real && is_plain && p->grid.axes && (g->a_col == 0 || g->a_col == 1);
-    char more[64];
+    char more[96];
     snprintf(more, sizeof more, "%s -DWIDTH=%d%s",
              has_vectors   ? " -DVECTORS"
              : has_columns ? " -DCOLUMNS"
@@ -156,6 +181,15 @@ static gop_status by_rows(const gop_ctx *ctx, const gop_task *task, const gop_cl
                            : "",
              dtype == GOP_FLOAT32 ? 8 : 4,
              is_plain && (!is_dense || has_vectors) ? " -DPLAIN" : "");
+    if (p->grid.axes && k && !has_runs)
+        snprintf(more + strlen(more), sizeof more - strlen(more), " -DINSIDE=%s",
+                 g->n < INT32_MAX ? "uint" : "ulong");
+    const int few = p->grid.axes ? 2 * p->grid.axes + 1 : terms_of_row(task) <= 5 ? 5 : 8;
+    const int64_t longest = gop_longest_row(task);
+    if (!is_dense && (g->index64 || g->n <= INT32_MAX))
+        snprintf(more + strlen(more), sizeof more - strlen(more), " -DFEW=%d%s", few,
+                 longest > 0 && longest <= few ? " -DALL_FEW" : "");
+    if (!is_cpu) strncat(more, " -DALONE", sizeof more - strlen(more) - 1);
     GOP_TRY(begin(ctx, task, names, more, plan));
     own->group = is_cpu ? 1 : gop_cl_group(ctx, task->tune[0]);
     own->each =
@@ -186,9 +220,10 @@ static int has_short_rows(const gop_ctx *ctx, const gop_task *task)
 /* clang-format off */
 #define ROWS(ROW, op, stem) \
     ROW(op, stem, group, by_groups, \
-        .note = "a work-group per row, which reads neighbours, and folds its lanes in local " \
-                "memory", \
-        .tunables = {{"group", 3, {64, 32, 128}}}, .dtypes = EVERY) \
+        .note = "a leaf a team of work-items, which read neighbours and fold its lanes in local " \
+                "memory; of dense rows vectors, of several rows at once", \
+        .tunables = {{"group", 3, {128, 64, 256}}, {"held", 3, {4, 2, 1}}, \
+                     {"batch", 3, {4, 2, 8}}}, .dtypes = EVERY) \
     ROW(op, stem, rows, by_rows, \
         .note = "a row a work-item, short ones in registers; on a CPU a chunk of them, with " \
                 "vectors along dense ones, or across them where they have the same terms", \
@@ -201,8 +236,8 @@ static int has_short_rows(const gop_ctx *ctx, const gop_task *task)
             "dense 4096² float32 0.61, by columns 0.46, stencils 0.57 to 0.70: PoCL 3.1 on " \
             "two cores of an AMD EPYC, 2026-11-29"}, \
     {.row = &op##_group_row, \
-     .why = "takes all that is left; dense 16384² float32 0.90 of the cuda backend's speed: " \
-            "NVIDIA's OpenCL on an H200, 2026-11-29"},
+     .why = "takes all that is left; dense 16384² float32 0.98 of the cuda backend's speed, " \
+            "where an element a load had 0.6: NVIDIA's OpenCL on an H200, 2026-11-29"},
 /* clang-format on */
 
 GOP_CL_LADDER(jacobi_step, jacobi_step, ROWS, CANDIDATES);

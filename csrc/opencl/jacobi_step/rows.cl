@@ -3,34 +3,11 @@
  *
  * A short row is in registers: its terms are the first lanes of one leaf, so its sum is a
  * product a term and a fold of as many lanes. Of a longer one the lanes of a leaf are an array;
- * where a dense row and x are contiguous (VECTORS, of WIDTH numbers) they are vectors. There are
- * vectors of rows too: of those of a stencil that have the same terms (RUNS), and of those of a
- * dense matrix with contiguous columns (COLUMNS).
+ * where a dense row and x are contiguous (VECTORS, of WIDTH numbers) they are vectors. There
+ * are vectors of rows too: of those of a stencil that have the same terms (RUNS), and of those
+ * of a dense matrix with contiguous columns (COLUMNS).
  */
 #include "opencl/jacobi_step/system.cl"
-
-/* A row of `count` terms, a constant: what is not there is left out. No array and no loop, of
- * which compilers make memory. The diagonal is found on the way. */
-#define LANE(l, count) l < (count) ? term(o, s, row, l, c, diagonal) : NOTHING
-#define CASE(count)                                                                            \
-    case count: {                                                                              \
-        const T l0 = LANE(0, count), l1 = LANE(1, count), l2 = LANE(2, count);                 \
-        const T l3 = LANE(3, count), l4 = LANE(4, count), l5 = LANE(5, count);                 \
-        const T l6 = LANE(6, count), l7 = LANE(7, count);                                      \
-        const T even = ADD(ADD(l0, l4, 4, count), ADD(l2, l6, 6, count), 2, count);            \
-        const T odd = ADD(ADD(l1, l5, 5, count), ADD(l3, l7, 7, count), 3, count);             \
-        return ADD(even, odd, 1, count);                                                       \
-    }
-#define ADD(a, b, l, count) ((l) < (count) ? a + b : a)
-
-static T term(const struct operands o, const struct system s, const struct row row, long p,
-              long c, T *diagonal)
-{
-    const T a = element(o, s, row, p);
-    const long k = column(o, s, row, p);
-    if (k == row.i) *diagonal += a;
-    return multiply_add(a, o.x[k * s.x_row + c * s.x_col], NOTHING);
-}
 
 #define VECTOR JOIN(BASE, WIDTH)
 #define VECTOR_LOAD JOIN(vload, WIDTH)
@@ -81,31 +58,91 @@ static T leaf(const struct operands o, const struct system s, const struct row r
 #endif
 }
 
+/* Loops would have them in memory. */
+#define FOLD_EIGHT(l) (((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7])))
+
+#if defined(FEW)
+/* A row of 1 to FEW terms. Loads past its end are of its last term and not used: a condition
+ * for each would make some wait for others. */
+static T sum_of_few(const struct operands o, const struct system s, const struct row row,
+                    long c, T *diagonal)
+{
+    const int last = (int)row.count - 1;
+    T a[FEW], lane[8];
+#if defined(CSR)
+    __global const INDEX *const index = o.indices + row.begin;
+    __global const T *const from = o.a + row.begin;
+    INDEX k[FEW];
+#pragma unroll
+    for (int p = 0; p < FEW; p++) k[p] = index[min(p, last)];
+#pragma unroll
+    for (int p = 0; p < FEW; p++) a[p] = from[min(p, last)];
+#pragma unroll
+    for (int p = 0; p < FEW; p++) k[p] = k[p] >= 0 && k[p] < (INDEX)s.n ? k[p] : 0;
+#else
+    long k[FEW];
+#pragma unroll
+    for (int p = 0; p < FEW; p++) {
+        k[p] = column(o, s, row, min(p, last));
+        a[p] = element(o, s, row, min(p, last));
+    }
+#endif
+#pragma unroll
+    for (int p = 0; p < FEW; p++) lane[p] = o.x[k[p] * s.x_row + c * s.x_col];
+#pragma unroll
+    for (int p = 0; p < 8; p++) {
+        if (p < FEW && p <= last && k[p] == row.i) *diagonal += a[p];
+        lane[p] = p < FEW && p <= last ? multiply_add(a[p], lane[p], NOTHING) : NOTHING;
+    }
+    return FOLD_EIGHT(lane);
+}
+#endif
+
+#if defined(INSIDE)
+/* The sum of a stencil's row that has all its neighbours, and its diagonal; if it has. INSIDE
+ * is a type for numbers of rows: divisions of 64 bits take several times as long. */
+static int is_inside(const struct operands o, const struct system s, long i, long c, T *sum,
+                     T *diagonal)
+{
+    T lane[8];
+    long distance[MOST], apart = 1;
+    INSIDE rest = (INSIDE)i;
+    int all = 1;
+#pragma unroll
+    for (int d = AXES - 1; d >= 0; d--) {
+        const INSIDE extent = (INSIDE)s.extent[d], outer = d ? rest / extent : 0;
+        const INSIDE at = rest - outer * extent;
+        all &= at > 0 && at + 1 < extent;
+        distance[d] = -apart;
+        distance[2 * AXES - d] = apart;
+        apart *= s.extent[d];
+        rest = outer;
+    }
+    distance[AXES] = 0;
+    if (!all) return 0;
+#pragma unroll
+    for (int p = 0; p < 8; p++) {
+        lane[p] = NOTHING;
+        if (p >= MOST) continue;
+        const T a = o.a[p * s.a_row + i * s.a_col];
+        lane[p] = multiply_add(a, o.x[(i + distance[p]) * s.x_row + c * s.x_col], NOTHING);
+        if (p == AXES) *diagonal = NOTHING + a;
+    }
+    *sum = FOLD_EIGHT(lane);
+    return 1;
+}
+#endif
+
 /* The sum of a row, and its diagonal. */
 static T sum_of(const struct operands o, const struct system s, const struct row row, long c,
                 T *diagonal)
 {
     *diagonal = NOTHING;
-#if !defined(VECTORS)
-    switch (row.count) {
-        CASE(1)
-        CASE(2)
-        CASE(3)
-#if AXES != 1
-        CASE(4)
-        CASE(5)
-#endif
-#if AXES != 1 && AXES != 2
-        CASE(6)
-        CASE(7)
-#endif
-#if !AXES
-        CASE(8)
-#endif
-    }
+#if defined(FEW)
+    if (row.count > 0 && row.count <= FEW) return sum_of_few(o, s, row, c, diagonal);
 #endif
     T root = 0;
-#if !AXES
+#if !AXES && !defined(ALL_FEW)
     T node[LEVELS];
     long leaves = 0;
     for (long begin = 0; begin < row.count; begin += LEAF)
@@ -192,8 +229,34 @@ static void step_of_columns(const struct operands o, const struct system s, T fa
         found |= lanes >> level & 1;
     }
     for (; row.i < i + vectors * SIDE; row.i++)
-        update(o, s, factor, row.i, c, number[row.i - i], diagonal_of(o, s, row));
+        update(o, s, factor, row.i, c, item_of(o, s, row.i, c), number[row.i - i],
+               diagonal_of(o, s, row));
 }
+#endif
+
+/* Row row.i, once it is found. */
+static void step(const struct operands o, const struct system s, T factor, const struct row row)
+{
+    for (long c = 0; c < s.k; c++) {
+        T diagonal;
+        const struct item item = item_of(o, s, row.i, c);
+        const T sum = sum_of(o, s, row, c, &diagonal);
+        update(o, s, factor, row.i, c, item, sum, diagonal);
+    }
+}
+
+#if defined(INSIDE)
+/* Row i of a stencil and one column, if it has all its neighbours. */
+static int step_inside(const struct operands o, const struct system s, T factor, long i)
+{
+    T sum, diagonal;
+    const struct item item = item_of(o, s, i, 0);
+    if (!is_inside(o, s, i, 0, &sum, &diagonal)) return 0;
+    update(o, s, factor, i, 0, item, sum, diagonal);
+    return 1;
+}
+#else
+#define step_inside(o, s, factor, i) 0
 #endif
 
 __kernel void jacobi_step_rows_kernel(SYSTEM)
@@ -207,6 +270,12 @@ __kernel void jacobi_step_rows_kernel(SYSTEM)
     own.a_col = 1;
 #endif
     struct row row;
+#if defined(ALONE) /* a row a work-item */
+    const long i = s.first + (long)get_global_id(0);
+    if (i >= s.last || step_inside(o, own, factor, i)) return;
+    find_row(o, own, i, &row);
+    step(o, own, factor, row);
+#else
     const long first = s.first + (long)get_global_id(0) * s.each;
     const long last = min(first + s.each, s.last);
     long begin = first;
@@ -215,7 +284,8 @@ __kernel void jacobi_step_rows_kernel(SYSTEM)
          begin += vectors * SIDE)
         for (long c = 0; c < own.k; c++) step_of_columns(o, own, factor, begin, c, vectors);
 #endif
-    for (long i = begin, end = begin; i < last;) {
+    for (long i = begin, end = begin; i < last; i++) {
+        if (step_inside(o, own, factor, i)) continue;
         if (i >= end) {
             find_row(o, own, i, &row);
             end = min(i + alike(own, i), last);
@@ -223,15 +293,12 @@ __kernel void jacobi_step_rows_kernel(SYSTEM)
 #if defined(RUNS)
         if (row.count == MOST && i + WIDTH <= end) {
             step_of_run(o, own, factor, row, i);
-            i += WIDTH;
+            i += WIDTH - 1;
             continue;
         }
 #endif
-        row.i = i++;
-        for (long c = 0; c < own.k; c++) {
-            T diagonal;
-            const T sum = sum_of(o, own, row, c, &diagonal);
-            update(o, own, factor, row.i, c, sum, diagonal);
-        }
+        row.i = i;
+        step(o, own, factor, row);
     }
+#endif
 }

@@ -181,18 +181,28 @@ static T diagonal_of(const struct operands o, const struct system s, const struc
 
 /* ---- the update ---- */
 
+/* Item (i, c) of f and of x, to be asked for before anything is waited for. */
+struct item {
+    T f, x;
+};
+
+static struct item item_of(const struct operands o, const struct system s, long i, long c)
+{
+    const struct item item = {o.f[i * s.f_row + c * s.f_col], o.x[i * s.x_row + c * s.x_col]};
+    return item;
+}
+
 /* Item (i, c) of the outputs from sum = (A x)[i, c]. */
 static void update(const struct operands o, const struct system s, T factor, long i, long c,
-                   T sum, T diagonal)
+                   const struct item item, T sum, T diagonal)
 {
-    const T f = o.f[i * s.f_row + c * s.f_col], rest = f - sum;
+    const T rest = item.f - sum;
 #if defined(ALPHA)
-    const T change = sum - f;
+    const T change = sum - item.f;
 #else
     const T change = divide(rest, diagonal);
 #endif
-    o.out[i * s.out_row + c * s.out_col] =
-        multiply_add(factor, change, o.x[i * s.x_row + c * s.x_col]);
+    o.out[i * s.out_row + c * s.out_col] = multiply_add(factor, change, item.x);
     if (s.has_residual) o.residual[i * s.residual_row + c * s.residual_col] = rest;
 }
 

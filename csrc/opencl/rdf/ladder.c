@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/ops/rdf.h"
+#include "core/ops/rdf_guess.h"
 #include "opencl/opencl.h"
 
 /* As opencl/rdf/pairs.cl has it. */
@@ -48,9 +49,11 @@ typedef struct planned {
     gop_cl_build build;
     int64_t points, others;   /* points of a step by others, of kernels that meet all pairs */
     int64_t each;             /* points of a work-group, or of a work-item where it is one */
-    size_t nearby, histogram; /* bytes of local memory: thresholds, counters */
+    size_t histogram;         /* bytes of local memory, of counters */
     int group, count, copies; /* work-items of a group; slots, copies of a slot's counters */
     size_t slots;             /* in scratch memory */
+    gop_bin_guess guess;
+    int32_t chunk; /* points of the second set that a work-group of guessed meets */
     sorted_sets sorted;
 } planned;
 
@@ -60,10 +63,9 @@ static void set_options(const gop_ctx *ctx, const gop_task *task, const char *mo
                         char options[GOP_CL_OPTIONS])
 {
     const gop_pairs *p = &task->geometry.pairs;
-    snprintf(options, GOP_CL_OPTIONS, "-DBASE=%s -DLANES=1 -DBOX=%d%s%s%s %s",
+    snprintf(options, GOP_CL_OPTIONS, "-DBASE=%s -DLANES=1 -DBOX=%d%s%s %s",
              task->in[0].dtype == GOP_FLOAT32 ? "float" : "double -DDOUBLE", p->box,
-             p->types ? " -DTYPED" : "", p->uniform ? " -DEVEN" : "",
-             p->box ? gop_cl_quotients(ctx) : "", more);
+             p->types ? " -DTYPED" : "", p->box ? gop_cl_quotients(ctx) : "", more);
 }
 
 /* The labels of a set, or what stands for them where there are none. */
@@ -102,20 +104,21 @@ static double reciprocal_of(double length)
 /* The box, in the points' dtype. */
 typedef struct box {
     union {
-        float f[9];
-        double d[9];
+        float f[12];
+        double d[12];
     } numbers;
     size_t bytes;
 } box;
 
 static box box_of(const gop_task *task)
 {
-    const double *c = task->geometry.pairs.cell;
+    const double *c = task->geometry.pairs.cell, *const middle = GOP_FRAMES(task)->middle;
     box b = {.numbers.d = {c[0], c[3], c[4], c[6], c[7], c[8], reciprocal_of(c[0]),
-                           reciprocal_of(c[4]), reciprocal_of(c[8])},
+                           reciprocal_of(c[4]), reciprocal_of(c[8]), middle[0], middle[1],
+                           middle[2]},
              .bytes = sizeof b.numbers.d};
     if (task->in[0].dtype == GOP_FLOAT64) return b;
-    for (int i = 0; i < 9; i++) b.numbers.f[i] = (float)b.numbers.d[i];
+    for (int i = 0; i < 12; i++) b.numbers.f[i] = (float)b.numbers.d[i];
     b.bytes = sizeof b.numbers.f;
     return b;
 }
@@ -332,23 +335,41 @@ static void set_steps(const gop_task *task, double steps, gop_plan *plan)
     GOP_OWN(planned, plan)->each = n / plan->steps + 1;
 }
 
-/* Thresholds and counters of a work-group, with as many copies of these as are few enough for
- * local memory, beside `beside` bytes. Refuses where the device's has no room. */
-static gop_status fit(const gop_ctx *ctx, const gop_task *task, int64_t beside, planned *own)
+/* How kernels of GPUs name rows of counters, and the counters of a work-group of so many
+ * work-items, in as many copies as are few enough for local memory; `more` is built with it.
+ * Refuses where the device's has no room. */
+static gop_status plan_counters(const gop_ctx *ctx, const gop_task *task, const char *more,
+                                planned *own)
 {
-    enum { MOST = 16 << 10, COPIES = 8 }; /* bytes of all copies, a power of two */
-    const gop_pairs *p = &task->geometry.pairs;
-    const int64_t counters = task->out[0].shape[0] * p->bins * (int64_t)sizeof(uint32_t);
-    while (own->copies < COPIES && 2 * own->copies * counters <= MOST) own->copies *= 2;
-    own->nearby = (size_t)((p->bins + 1) * gop_cl_item(task->in[0].dtype));
+    enum {
+        ROOT = 6,        /* error of a root, in 2^-24 of itself */
+        COPIES = 8,      /* at most, */
+        ROOM = 24 << 10, /* and bytes of all copies */
+        TILE = 16,
+        OWN = 256 /* bytes beside them: a work-item's, the driver's */
+    };
+    const gop_frames *f = GOP_FRAMES(task);
+    const gop_pairs *p = &f->pairs;
+    const int64_t types = p->types ? p->types : 1;
+    gop_bin_guess *const g = &own->guess;
+    char options[128];
+    const int is_even = p->uniform && !gop_guess_bins(f, ROOT, g);
+    if (!is_even) {
+        memset(g, 0, sizeof *g);
+        g->rows = (int)p->bins + 1;
+        g->outside = (unsigned)p->bins;
+    }
+    if (p->box) gop_guess_box(g, p->cell, f->guess_margin[0], f->guess_margin[1]);
+    const int64_t counters =
+        types < 1 << 12 ? types * types * g->rows * (int64_t)sizeof(uint32_t) : INT32_MAX;
+    own->copies = COPIES;
+    while (own->copies > 1 && own->copies * counters > ROOM) own->copies /= 2;
     own->histogram = (size_t)(counters * own->copies);
-    const int64_t bytes = (int64_t)(own->nearby + own->histogram) + beside;
-    if (bytes <= ctx->info.shared_per_block) return GOP_OK;
-    return gop_fail(GOP_REFUSED,
-                    "rdf: kernel '%s' needs %lld bytes of local memory for its counters, this "
-                    "device has %lld",
-                    own->build.names->row, (long long)bytes,
-                    (long long)ctx->info.shared_per_block);
+    snprintf(options, sizeof options, "-DGROUP=%d -DCOPIES=%d%s%s%s", own->group, own->copies,
+             is_even ? " -DEVEN" : "", gop_cl_registers(ctx, " -DNVIDIA"), more);
+    set_options(ctx, task, options, own->build.options);
+    return gop_cl_need_group(ctx, own->build.names, own->group,
+                             counters * own->copies + TILE * own->group + OWN);
 }
 
 /* ---- all pairs ---- */
@@ -365,8 +386,10 @@ static gop_status launch_pairs(gop_ctx *ctx, const gop_task *task, int64_t step)
     range r = {.i0 = step / columns * own->points, .j0 = step % columns * own->others};
     r.i1 = r.i0 + own->points < p->n ? r.i0 + own->points : p->n;
     r.j1 = r.j0 + own->others < p->n2 ? r.j0 + own->others : p->n2;
-    gop_cl_launch l = gop_cl_launch_of(
-        &own->build, gop_cl_ceil(r.i1 - r.i0, own->each) * own->group, own->group);
+    if (p->one_set && r.j1 <= r.i0 + 1) return GOP_OK; /* another step's */
+    const int32_t blocks = (int32_t)gop_cl_ceil(r.i1 - r.i0, own->each);
+    const int64_t chunks = own->chunk ? gop_cl_ceil(r.j1 - r.j0, own->chunk) : 1;
+    gop_cl_launch l = gop_cl_launch_of(&own->build, blocks * chunks * own->group, own->group);
     gop_cl_give(&l, &task->in[0], 0);
     gop_cl_give(&l, &task->in[p->one_set ? 0 : 2], 0);
     gop_cl_give(&l, types_of(task, 0), 0);
@@ -376,7 +399,11 @@ static gop_status launch_pairs(gop_ctx *ctx, const gop_task *task, int64_t step)
     GOP_CL_SAY(&l, call);
     gop_cl_say(&l, b.bytes, &b.numbers);
     GOP_CL_SAY(&l, r);
-    if (own->nearby) gop_cl_say(&l, own->nearby, NULL);
+    if (own->chunk) {
+        GOP_CL_SAY(&l, own->guess);
+        GOP_CL_SAY(&l, blocks);
+        GOP_CL_SAY(&l, own->chunk);
+    }
     if (own->histogram) gop_cl_say(&l, own->histogram, NULL);
     return gop_cl_run(ctx, &l);
 }
@@ -409,15 +436,19 @@ static gop_status naive(const gop_ctx *ctx, const gop_task *task, const gop_cl_n
 static gop_status guessed(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
                           gop_plan *plan)
 {
+    enum { MOST = 1 << 13, LEAST = 1 << 9, GROUPS = 64 }; /* points; groups of a unit */
+    const gop_pairs *p = &task->geometry.pairs;
     const int held = (int)task->tune[0];
     planned *const own = GOP_OWN(planned, plan);
-    char more[80];
-    GOP_TRY(by_pairs(ctx, task, names, 1 << 18, 1 << 15, task->tune[1], held, plan));
-    GOP_TRY(fit(ctx, task, own->group * 32, own));
-    snprintf(more, sizeof more, "-DGROUP=%d -DPOINTS=%d -DCOPIES=%d", own->group, held,
-             own->copies);
-    set_options(ctx, task, more, own->build.options);
-    return GOP_OK;
+    char more[32];
+    const int64_t others = p->uniform ? 1 << 18 : 1 << 15; /* a guess is faster */
+    GOP_TRY(by_pairs(ctx, task, names, 1 << 17, others, task->tune[1], held, plan));
+    own->chunk = MOST;
+    while (own->chunk > LEAST && gop_cl_ceil(p->n, own->each) * gop_cl_ceil(p->n2, own->chunk) <
+                                     (int64_t)ctx->info.processors * GROUPS)
+        own->chunk /= 2;
+    snprintf(more, sizeof more, " -DPOINTS=%d", held);
+    return plan_counters(ctx, task, more, own);
 }
 
 /* ---- those of near cells ---- */
@@ -449,8 +480,8 @@ static gop_status launch_sorted(gop_ctx *ctx, const gop_task *task, int64_t step
     GOP_CL_SAY(&l, call);
     gop_cl_say(&l, b.bytes, &b.numbers);
     GOP_CL_SAY(&l, r);
+    if (own->histogram) GOP_CL_SAY(&l, own->guess);
     GOP_CL_SAY(&l, grid);
-    if (own->nearby) gop_cl_say(&l, own->nearby, NULL);
     if (own->histogram) gop_cl_say(&l, own->histogram, NULL);
     GOP_TRY(gop_cl_run(ctx, &l));
     if (!own->count || step < task->plan->steps - 1) return GOP_OK;
@@ -464,7 +495,6 @@ static gop_status cells(const gop_ctx *ctx, const gop_task *task, const gop_cl_n
 {
     static const gop_grid_costs costs = {20.0, 0.0, 15.0, 0.0, 1.0, 1};
     planned *const own = GOP_OWN(planned, plan);
-    char more[64];
     GOP_TRY(begin(ctx, task, names, task->tune[0], launch_sorted, plan));
     if (!gop_cl_has_double(ctx))
         return gop_fail(
@@ -476,11 +506,9 @@ static gop_status cells(const gop_ctx *ctx, const gop_task *task, const gop_cl_n
         return gop_fail(GOP_REFUSED,
                         "rdf: kernel 'cells' takes sets of up to 2^24 points, got %lld",
                         (long long)task->geometry.pairs.n2);
-    GOP_TRY(fit(ctx, task, 0, own));
+    GOP_TRY(plan_counters(ctx, task, "", own));
     plan_sorting(ctx, task, &costs, 0, &own->sorted, &plan->scratch);
     plan->cost = own->sorted.cells == 1 ? INFINITY : (float)own->sorted.grid.cost;
-    snprintf(more, sizeof more, "-DGROUP=%d -DCOPIES=%d", own->group, own->copies);
-    set_options(ctx, task, more, own->build.options);
     set_steps(task, own->sorted.grid.cost / 0x1p33, plan);
     return GOP_OK;
 }
@@ -510,8 +538,9 @@ static gop_status chunked(const gop_ctx *ctx, const gop_task *task, const gop_cl
     if (count > p->n && p->n > 0) count = p->n;
     own->count = (int)count;
     own->slots = room_for(&plan->scratch, 8 * count * own->copies * size);
-    snprintf(more, sizeof more, "-DWIDTH=%d -DCOPIES=%d%s",
-             task->tune[1] ? (int)task->tune[1] : width, own->copies, one ? " -DONE" : "");
+    snprintf(more, sizeof more, "-DWIDTH=%d -DCOPIES=%d%s%s",
+             task->tune[1] ? (int)task->tune[1] : width, own->copies, one ? " -DONE" : "",
+             p->uniform ? " -DEVEN" : "");
     set_options(ctx, task, more, own->build.options);
     const double all = (double)p->n * (double)p->n2;
     set_steps(task, (one ? all : own->sorted.grid.cost) / 0x1p27, plan);
@@ -539,10 +568,11 @@ static int are_near_pairs_few(const gop_ctx *ctx, const gop_task *task, const go
         .lecture = "radial distribution function", .tunables = {GOP_CL_GROUP}, .dtypes = REALS) \
     ROW(op, stem, guessed, guessed, \
         .note = "a tile of points and the counters in local memory, in several copies, and " \
-                "points in registers; a guess names the bin, and thresholds are read only " \
-                "near an edge", \
+                "points in registers; bins are guessed in float32 and counted without a " \
+                "branch; only near an edge the definition is computed", \
         .lecture = "radial distribution function", \
-        .tunables = {{"points", 3, {2, 1, 4}}, GOP_CL_GROUP}, .dtypes = REALS) \
+        .tunables = {{"points", 4, {4, 2, 1, 8}}, {"group", 4, {128, 64, 256, 512}}}, \
+        .dtypes = REALS) \
     ROW(op, stem, cells, cells, \
         .note = "points sorted into cells on the device; a work-item looks at near cells only", \
         .tunables = {{"group", 3, {128, 64, 256}}}, .dtypes = REALS) \
@@ -557,12 +587,12 @@ static int are_near_pairs_few(const gop_ctx *ctx, const gop_task *task, const go
             "2026-11-28"}, \
     {.row = &op##_cells_row, \
      .when = "r_max so short that pairs of near cells cost less than all pairs", \
-     .why = "the cuda backend's rule; 1,000,000 points to a twentieth 0.47 of its speed: " \
+     .why = "the cuda backend's rule; 1,000,000 points to a twentieth 0.58 of its speed: " \
             "NVIDIA's OpenCL on an H200, 2026-11-29", \
      .pays = are_near_pairs_few}, \
     {.row = &op##_guessed_row, \
-     .why = "all pairs on GPUs; 500,000 points 0.30 of the cuda backend's speed: NVIDIA's " \
-            "OpenCL on an H200, 2026-11-29"}, \
+     .why = "all pairs on GPUs; 500,000 points 1.17 of the cuda backend's speed, in a box " \
+            "200,000 1.01: NVIDIA's OpenCL on an H200, 2026-11-29"}, \
     {.row = &op##_naive_row, \
      .why = "takes all that is left: counters that local memory has no room for"},
 /* clang-format on */

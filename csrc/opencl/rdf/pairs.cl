@@ -22,7 +22,7 @@ struct range {
 };
 
 struct box {
-    BASE ax, bx, by, cx, cy, cz, per_ax, per_by, per_cz;
+    BASE ax, bx, by, cx, cy, cz, per_ax, per_by, per_cz, middle_x, middle_y, middle_z;
 };
 
 struct point {
@@ -95,12 +95,8 @@ static BASE square(const struct point a, const struct point b, const struct box 
 
 /* ---- its bin ---- */
 
-#if !defined(THRESHOLDS)
-#define THRESHOLDS __global const BASE *
-#endif
-
 /* The largest k with t[k] <= r2, for r2 inside the edges, by halving. */
-static int halve(BASE r2, THRESHOLDS t, int bins)
+static int halve(BASE r2, __global const BASE *t, int bins)
 {
     int low = 0, high = bins;
     while (high - low > 1) {

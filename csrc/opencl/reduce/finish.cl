@@ -30,8 +30,9 @@ struct work {
     long each;          /* of whatever a work-item takes several */
     long counts;        /* where the numbers of elements are that count; in longs of scratch */
     ulong initial[2];   /* bits: of the accumulator, or of an extreme the element's */
+    long tasks;         /* of tree, as the last row: a task has 2^inner outputs or vectors */
     int node_leaves, turns, flags, has_where, has_initial, is_mean;
-    int team, by_rows; /* of tree */
+    int team, by_rows, inner, unused;
 };
 
 #define OPERANDS TO(OUT, out), FROM(BASE, a), FROM(uchar, where), TO(uchar, scratch)

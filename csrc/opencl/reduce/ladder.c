@@ -26,7 +26,9 @@ typedef struct shape {
 typedef struct work {
     int64_t leaves, nodes, each, counts;
     uint64_t initial[2];
-    int node_leaves, turns, flags, has_where, has_initial, is_mean, team, by_rows;
+    int64_t tasks;
+    int node_leaves, turns, flags, has_where, has_initial, is_mean, team, by_rows, inner,
+        unused;
 } work;
 
 /* One reduction of one array. A mean with a mask is two: the first one counts. */
@@ -186,6 +188,7 @@ static gop_status run_job(gop_ctx *ctx, const reduce_job *job, const gop_array *
                           const gop_array *in, const gop_array *mask, const gop_array *scratch,
                           int scratch_is_written)
 {
+    enum { EACH = 8 }; /* nodes of a work-item of the root, at least */
     gop_cl_launch l = gop_cl_launch_of(&job->build, job->groups * job->group, job->group);
     gop_cl_give(&l, out, 1);
     gop_cl_give(&l, in, 0);
@@ -196,13 +199,16 @@ static gop_status run_job(gop_ctx *ctx, const reduce_job *job, const gop_array *
     GOP_TRY(gop_cl_run(ctx, &l));
     if (job->work.nodes <= 1) return GOP_OK;
     work folding = job->work;
+    folding.team = 1;
+    while (2 * folding.team <= job->root_group && folding.team * EACH < folding.nodes)
+        folding.team *= 2;
     folding.each = 1;
-    while (folding.each * job->root_group < folding.nodes) folding.each *= 2;
+    while (folding.each * folding.team < folding.nodes) folding.each *= 2;
     l.source = "reduce/root";
     l.kernel = "reduce_root_kernel";
     l.value[1].at = &folding;
     l.local[0] = (size_t)job->root_group;
-    l.global[0] = (size_t)(job->shape.outputs * job->root_group);
+    l.global[0] = (size_t)(job->shape.outputs * folding.team);
     return gop_cl_run(ctx, &l);
 }
 
@@ -351,6 +357,8 @@ static gop_status by_adding_groups(const gop_ctx *ctx, const gop_task *task,
 
 /* ---- tree: teams of work-items ---- */
 
+enum { LOADED = 16 }; /* bytes of accumulators that a work-item loads elements for at once */
+
 /* Nodes of an output, of 2^node_leaves leaves. */
 static void set_nodes(work *w, int node_leaves)
 {
@@ -358,40 +366,92 @@ static void set_nodes(work *w, int node_leaves)
     w->nodes = w->leaves ? gop_cl_ceil(w->leaves, INT64_C(1) << node_leaves) : 1;
 }
 
+/* Whether work-items may take vectors of several neighbours, lanes or outputs: whole ones,
+ * where a vector may begin. */
+static int has_vectors(const gop_task *task, const reduce_job *job)
+{
+    const shape *const s = &job->shape;
+    const int64_t inner = is_across(s) ? s->kept - 1 : s->kept;
+    const int64_t bytes = gop_cl_item(task->in[0].dtype), *const stride = s->axes.stride[1];
+    uint64_t bits = (uintptr_t)task->in[0].data / (uint64_t)bytes;
+    if (job->items == 1 || s->reduced != 1 || job->work.has_where || s->count < LANES ||
+        stride[inner] != 1 || (uintptr_t)task->in[0].data % (uint64_t)bytes)
+        return 0;
+    if (is_across(s)) bits |= (uint64_t)s->axes.extent[inner];
+    for (int64_t d = 0; d <= s->kept; d++)
+        if (d != inner) bits |= gop_cl_magnitude(stride[d]);
+    return bits % (uint64_t)job->items == 0;
+}
+
+/* How many lanes and outputs a team and a work-group have side by side. */
+static void set_teams(const gop_task *task, reduce_job *job, int group, int across)
+{
+    enum { SIDE_BY_SIDE = 32 }; /* outputs that are neighbours, at most */
+    const shape *const s = &job->shape;
+    work *const w = &job->work;
+    const int most = job->items > 1 ? (int)task->tune[1] : SIDE_BY_SIDE;
+    int lanes = 1, side = 1;
+    while (lanes < LANES && lanes < s->count) lanes *= 2;
+    while (across && side < most && side < s->outputs) side *= 2;
+    if (!across) lanes /= job->items;
+    w->by_rows = !across;
+    w->team = group / side < lanes ? group / side : lanes;
+    w->turns = lanes / w->team;
+}
+
+/* Tasks of work-groups: the leaves of a node of 2^inner outputs, or vectors of them. Tasks are
+ * as large as leaves enough of them; of rows every team has a leaf, if there are as many. */
+static void set_tasks(reduce_job *job, int group, int across, int64_t wanted)
+{
+    enum { LEVELS = 6, SHARE = 4 }; /* 2^6 leaves of a node at most; leaves of a team */
+    work *const w = &job->work;
+    const int64_t units = job->shape.outputs / (across ? job->items : 1);
+    const int side = group / w->team;
+    int levels = 0;
+    w->inner = 0;
+    while (across && 1 << w->inner < side) w->inner++;
+    while (levels < LEVELS && 2 << (levels + w->inner) <= group && 1 << levels < w->leaves)
+        levels++;
+    for (;; levels--) {
+        set_nodes(w, levels);
+        w->tasks = gop_cl_ceil(units, INT64_C(1) << w->inner) * w->nodes;
+        if (levels == 0 || 2 * w->tasks >= wanted || 1 << (levels + w->inner) <= side) break;
+    }
+    for (int slots = 1 << levels; !across && slots < SHARE * side && slots < group;
+         slots *= 2) {
+        if (slots >= side ? w->tasks <= 8 * wanted : 1 << w->inner >= units) break;
+        w->tasks = gop_cl_ceil(units, INT64_C(1) << ++w->inner) * w->nodes;
+    }
+}
+
+/* Tunables "group", "side" and "units". */
 static void share_tree(const gop_ctx *ctx, const gop_task *task, reduce_job *job, char *options,
                        size_t room)
 {
-    enum {
-        GROUPS_PER_UNIT = 16, /* more would be long queues of short work-groups */
-        MOST_LEAVES = 5,      /* a node is 2^5 leaves at most */
-        SIDE_BY_SIDE = 32,    /* outputs of a work-group, where they are neighbours */
-    };
     const shape *const s = &job->shape;
     work *const w = &job->work;
-    int group = 32, lanes = 1, side = 1;
+    const int across = is_across(s), is_vector = has_vectors(task, job);
+    const int64_t wanted = ctx->info.processors * task->tune[2];
+    int group = 32;
+    if (!is_vector) job->items = 1;
     while (group * 2 <= gop_cl_group(ctx, task->tune[0])) group *= 2;
-    while (lanes < LANES && lanes < s->count) lanes *= 2;
-    w->by_rows = !is_across(s);
-    if (w->by_rows) /* no more than there are lanes of all outputs */
-        while (group > 32 && group / 2 >= lanes * s->outputs) group /= 2;
-    else
-        while (side < SIDE_BY_SIDE && side < s->outputs) side *= 2;
-    w->team = group / side < lanes ? group / side : lanes;
-    w->turns = lanes / w->team;
-    const int64_t sides = gop_cl_ceil(s->outputs, group / w->team);
-    const int64_t wanted = (int64_t)ctx->info.processors * GROUPS_PER_UNIT;
-    set_nodes(w, 0);
-    while (w->node_leaves < MOST_LEAVES && w->nodes > 1 && sides * w->nodes > wanted)
-        set_nodes(w, w->node_leaves + 1);
+    set_teams(task, job, group, across);
+    set_tasks(job, group, across, wanted);
+    /* As many work-groups as there is room for, or fewer of equal shares. */
+    job->groups =
+        w->tasks > wanted ? gop_cl_ceil(w->tasks, gop_cl_ceil(w->tasks, wanted)) : w->tasks;
     job->group = job->root_group = group;
-    job->groups = sides * w->nodes;
-    snprintf(options, room, " -DKEPT=%d -DREDUCED=%d", (int)s->kept, (int)s->reduced);
+    const int used =
+        snprintf(options, room, " -DKEPT=%d -DREDUCED=%d", (int)s->kept, (int)s->reduced);
+    if (is_vector)
+        snprintf(options + used, room - (size_t)used, "%s -DTEAM=%d -DTURNS=%d",
+                 across ? " -DACROSS" : "", w->team, w->turns);
 }
 
 static gop_status by_teams(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
                            gop_plan *plan)
 {
-    return plan_of(ctx, task, names, 0, share_tree, plan);
+    return plan_of(ctx, task, names, LOADED, share_tree, plan);
 }
 
 /* ---- chunked: vectors, for CPUs ---- */
@@ -497,9 +557,10 @@ static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, const gop_
         .note = "work-groups add to one number: no second pass", \
         LESSON(NO_ORDER), .dtypes = 1u << GOP_FLOAT32) \
     ROW(op, stem, tree, by_teams, \
-        .note = "a lane of a leaf a work-item, in private memory; teams of them meet in local " \
-                "memory", \
-        .tunables = {GOP_CL_GROUP}, .dtypes = GOP_EVERY_DTYPE) \
+        .note = "lanes of a leaf a work-item, by vectors where they are aligned; teams of them " \
+                "meet in local memory", \
+        .tunables = {GOP_CL_GROUP, {"side", 3, {8, 16, 32}}, {"units", 4, {4, 2, 8, 16}}}, \
+        .dtypes = GOP_EVERY_DTYPE) \
     ROW(op, stem, chunked, by_chunks, \
         .note = "a chunk of the array a work-item, in vectors along memory: of an output's " \
                 "elements, or of several outputs", \
@@ -510,8 +571,8 @@ static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, const gop_
             "argmax 0.95; tree 0.06: PoCL 3.1 on two cores of an AMD EPYC; rows of 8, turned in " \
             "registers, 1.11: of an Intel Xeon with AVX-512, 2026-11-29"}, \
     {.row = &op##_tree_row, \
-     .why = "4 GiB float32, of the cuda backend's speed: all 0.87, rows of 32768 0.88, " \
-            "columns 0.79; chunked was not tried there: NVIDIA's OpenCL on an H200, 2026-11-29"},
+     .why = "4 GiB float32, of the cuda backend's speed: all 0.97, rows of 32768 0.99, " \
+            "columns 0.96; chunked was not tried there: NVIDIA's OpenCL on an H200, 2026-11-29"},
 /* clang-format on */
 
 GOP_CL_LADDER(reduce, reduce, ROWS, CANDIDATES);

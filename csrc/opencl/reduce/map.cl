@@ -230,8 +230,10 @@ static R fold(R a, R b)
 }
 #endif
 
+#if !defined(NODE)
 #define NODE ONE
 #define FOLD_NODES(a, b) fold_one(a, b)
+#endif
 #include "opencl/tree.cl"
 
 #endif
