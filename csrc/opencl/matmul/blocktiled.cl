@@ -3,17 +3,24 @@
  *
  * A work-item that keeps ROWS x COLUMNS outputs reads ROWS + COLUMNS numbers from local memory
  * for ROWS * COLUMNS multiply-adds. It reads them as vectors of 16 bytes, QUAD parts of sums: a
- * GPU's local memory takes as long for a scalar. A work-item's vectors lie DOWN or ACROSS
- * vectors apart, so that neighbouring work-items read neighbours.
+ * GPU's local memory takes as long for a scalar. Neighbouring work-items form a patch of the
+ * group's outputs, so that they read few different vectors.
  *
  * There are two tiles of DEPTH terms of each operand: while one is multiplied, the next one is
- * on its way from memory, and a barrier a tile is enough.
+ * on its way from memory, by W neighbours at once, and a barrier a tile is enough. A_ALONG and
+ * B_ALONG say that neighbours of an operand are terms of a sum.
  */
 #include "opencl/matmul/product.cl"
 
 #define GROUP (DOWN * ACROSS)
 #define VECTOR WIDE(QUAD, SUM)
 
+#ifndef PATCH
+#define PATCH 1
+#endif
+#ifndef UNROLL
+#define UNROLL 8
+#endif
 enum {
     EACH = QUAD / LANES, /* numbers of a vector */
     HEIGHT = ROWS * DOWN, /* of the group's outputs */
@@ -24,21 +31,20 @@ enum {
     B_SHARE = WIDTH * DEPTH / GROUP,
 };
 
-/* Which those are: the first one, and how far the next ones are. Neighbouring work-items follow
- * the operand's own neighbours: along l, or from line to line. */
+/* Which those are: the first one, and how far the next W are. */
 struct share {
     long at, apart;
     int line, l, line_step, l_step;
 };
 
-static struct share share_of(long from, long line_apart, long l_apart, int lines)
+static struct share share_of(long from, long line_apart, long l_apart, int lines, int is_along)
 {
-    const int i = (int)get_local_id(0), is_along = abs(l_apart) < abs(line_apart);
+    const int i = (int)get_local_id(0) * W;
     struct share s;
     s.line = is_along ? i / DEPTH : i % lines;
     s.l = is_along ? i % DEPTH : i / lines;
-    s.line_step = is_along ? GROUP / DEPTH : 0;
-    s.l_step = is_along ? 0 : GROUP / lines;
+    s.line_step = is_along ? GROUP * W / DEPTH : 0;
+    s.l_step = is_along ? 0 : GROUP * W / lines;
     s.at = from + s.line * line_apart + s.l * l_apart;
     s.apart = s.line_step * line_apart + s.l_step * l_apart;
     return s;
@@ -49,24 +55,35 @@ static void fetch(S *next, int count, __global const BASE *x, const struct share
                   long left)
 {
 #pragma unroll
-    for (int e = 0; e < count; e++)
-        next[e] = s->line + e * s->line_step < lines && s->l + e * s->l_step < left
-                      ? widened(LOAD(s->at + e * s->apart, x))
-                      : (S)0;
+    for (int e = 0; e < count / W; e++) {
+        BASE number[W * LANES] = {0};
+        if (s->line + e * s->line_step < lines && s->l + e * s->l_step < left)
+            *(TOGETHER *)number =
+                *(__global const TOGETHER *)(x + (s->at + e * s->apart) * LANES);
+#pragma unroll
+        for (int w = 0; w < W; w++) next[e * W + w] = widened(LOAD(w, number));
+    }
 }
 
-static void put(const S *next, int count, __local VECTOR *tile, int line, const struct share *s)
+static void put(const S *next, int count, __local VECTOR *tile, int line, const struct share *s,
+                int is_along)
 {
 #pragma unroll
-    for (int e = 0; e < count; e++)
-        ((__local S *)(tile + (s->l + e * s->l_step) * line))[s->line + e * s->line_step] =
-            next[e];
+    for (int e = 0; e < count / W; e++) {
+        __local S *const to =
+            (__local S *)(tile + (s->l + e * s->l_step) * line) + s->line + e * s->line_step;
+        if (!is_along && W == EACH && W > 1)
+            *(__local VECTOR *)to = JOIN(vload, QUAD)(0, (const SUM *)(next + e * W));
+        else
+#pragma unroll
+            for (int w = 0; w < W; w++) to[is_along ? w * line * EACH : w] = next[e * W + w];
+    }
 }
 
 /* The terms of a tile. */
 static void multiply(S sum[ROWS][COLUMNS], __local const VECTOR *a, __local const VECTOR *b)
 {
-#pragma unroll
+#pragma unroll UNROLL
     for (int l = 0; l < DEPTH; l++, a += A_LINE, b += B_LINE) {
         S x[ROWS], y[COLUMNS];
 #pragma unroll
@@ -84,7 +101,16 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 __kernel void matmul_blocktiled_kernel(OPERANDS, const struct product p, const struct part part)
 {
     __local VECTOR a_tile[2][DEPTH * A_LINE], b_tile[2][DEPTH * B_LINE];
-    const int x = (int)get_local_id(0) % ACROSS, y = (int)get_local_id(0) / ACROSS;
+    const int item = (int)get_local_id(0);
+#if PATCH == 0
+    const int x = item % ACROSS, y = item / ACROSS;
+#elif PATCH == 1
+    const int patch = item / 32, x = patch % (ACROSS / 8) * 8 + item % 8,
+              y = patch / (ACROSS / 8) * 4 + item / 8 % 4;
+#else
+    const int patch = item / 32, x = patch % (ACROSS / 8) * 8 + item / 2 % 8,
+              y = patch / (ACROSS / 8) * 4 + item / 16 % 2 * 2 + item % 2;
+#endif
     const long across = (part.columns + WIDTH - 1) / WIDTH;
     const long down = (part.rows + HEIGHT - 1) / HEIGHT, tile = (long)get_group_id(0);
     const struct at of = batch_at(&p, part.batch + tile / (across * down));
@@ -92,8 +118,8 @@ __kernel void matmul_blocktiled_kernel(OPERANDS, const struct product p, const s
     const int rows = (int)min(part.rows - row, (long)HEIGHT);
     const int columns = (int)min(part.columns - column, (long)WIDTH);
     const long i = part.row + row, j = part.column + column;
-    struct share of_a = share_of(a_at + of.a + i * p.a_row, p.a_row, p.a_col, HEIGHT);
-    struct share of_b = share_of(b_at + of.b + j * p.b_col, p.b_col, p.b_row, WIDTH);
+    struct share of_a = share_of(a_at + of.a + i * p.a_row, p.a_row, p.a_col, HEIGHT, A_ALONG);
+    struct share of_b = share_of(b_at + of.b + j * p.b_col, p.b_col, p.b_row, WIDTH, B_ALONG);
     S sum[ROWS][COLUMNS], a_next[A_SHARE], b_next[B_SHARE];
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
@@ -111,8 +137,8 @@ __kernel void matmul_blocktiled_kernel(OPERANDS, const struct product p, const s
         if (l >= 0) multiply(sum, a_tile[now] + y, b_tile[now] + x);
         now = 1 - now;
         if (left > 0) {
-            put(a_next, A_SHARE, a_tile[now], A_LINE, &of_a);
-            put(b_next, B_SHARE, b_tile[now], B_LINE, &of_b);
+            put(a_next, A_SHARE, a_tile[now], A_LINE, &of_a, A_ALONG);
+            put(b_next, B_SHARE, b_tile[now], B_LINE, &of_b, B_ALONG);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }

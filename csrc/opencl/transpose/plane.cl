@@ -26,7 +26,11 @@ static struct tile tile_of(const struct plane *p, const struct axes *batch, long
 {
     const INDEX of_plane = (INDEX)(p->across * p->up), across = (INDEX)p->across;
     const INDEX plane = (INDEX)number / of_plane, in_plane = (INDEX)number - plane * of_plane;
+#ifdef ALONG_Y
+    const INDEX x = in_plane / (INDEX)p->up, y = in_plane - x * (INDEX)p->up;
+#else
     const INDEX y = in_plane / across, x = in_plane - y * across;
+#endif
     long at[2] = {0, 0};
     place(batch, 0, BATCH, plane, 2, at);
     const struct tile t = {(long)x * side_x, (long)y * side_y, at[0], at[1]};
