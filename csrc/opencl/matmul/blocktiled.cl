@@ -7,22 +7,22 @@
  * group's outputs, so that they read few different vectors.
  *
  * There are two tiles of DEPTH terms of each operand: while one is multiplied, the next one is
- * on its way from memory, by W neighbours at once, and a barrier a tile is enough. A_ALONG and
- * B_ALONG say that neighbours of an operand are terms of a sum.
+ * on its way from memory, and a barrier a tile is enough. A_ALONG and B_ALONG say that an
+ * operand's neighbours are terms of a sum, else they are lines; WHOLE, that both operands may be
+ * read by vectors.
  */
 #include "opencl/matmul/product.cl"
 
 #define GROUP (DOWN * ACROSS)
 #define VECTOR WIDE(QUAD, SUM)
 
-#ifndef PATCH
-#define PATCH 1
-#endif
-#ifndef UNROLL
-#define UNROLL 8
-#endif
 enum {
     EACH = QUAD / LANES, /* numbers of a vector */
+#if defined(WHOLE)
+    W = EACH, /* numbers that are read at once */
+#else
+    W = 1,
+#endif
     HEIGHT = ROWS * DOWN, /* of the group's outputs */
     WIDTH = COLUMNS * ACROSS,
     A_LINE = HEIGHT / EACH + 1, /* vectors; with one more, stores meet different banks */
@@ -56,10 +56,15 @@ static void fetch(S *next, int count, __global const BASE *x, const struct share
 {
 #pragma unroll
     for (int e = 0; e < count / W; e++) {
-        BASE number[W * LANES] = {0};
-        if (s->line + e * s->line_step < lines && s->l + e * s->l_step < left)
-            *(TOGETHER *)number =
-                *(__global const TOGETHER *)(x + (s->at + e * s->apart) * LANES);
+        __global const BASE *const from = x + (s->at + e * s->apart) * LANES;
+        const int exists = s->line + e * s->line_step < lines && s->l + e * s->l_step < left;
+        BASE number[W * LANES];
+#if defined(WHOLE)
+        const WIDE(QUAD, BASE) zero = 0;
+        JOIN(vstore, QUAD)(exists ? *(__global const WIDE(QUAD, BASE) *)from : zero, 0, number);
+#else
+        STORE(exists ? LOAD(0, from) : (V)0, 0, number);
+#endif
 #pragma unroll
         for (int w = 0; w < W; w++) next[e * W + w] = widened(LOAD(w, number));
     }
@@ -83,7 +88,7 @@ static void put(const S *next, int count, __local VECTOR *tile, int line, const 
 /* The terms of a tile. */
 static void multiply(S sum[ROWS][COLUMNS], __local const VECTOR *a, __local const VECTOR *b)
 {
-#pragma unroll UNROLL
+#pragma unroll
     for (int l = 0; l < DEPTH; l++, a += A_LINE, b += B_LINE) {
         S x[ROWS], y[COLUMNS];
 #pragma unroll
@@ -102,15 +107,8 @@ __kernel void matmul_blocktiled_kernel(OPERANDS, const struct product p, const s
 {
     __local VECTOR a_tile[2][DEPTH * A_LINE], b_tile[2][DEPTH * B_LINE];
     const int item = (int)get_local_id(0);
-#if PATCH == 0
-    const int x = item % ACROSS, y = item / ACROSS;
-#elif PATCH == 1
-    const int patch = item / 32, x = patch % (ACROSS / 8) * 8 + item % 8,
-              y = patch / (ACROSS / 8) * 4 + item / 8 % 4;
-#else
-    const int patch = item / 32, x = patch % (ACROSS / 8) * 8 + item / 2 % 8,
-              y = patch / (ACROSS / 8) * 4 + item / 16 % 2 * 2 + item % 2;
-#endif
+    const int patch = item / 32;
+    const int x = patch % (ACROSS / 8) * 8 + item % 8, y = patch / (ACROSS / 8) * 4 + item / 8 % 4;
     const long across = (part.columns + WIDTH - 1) / WIDTH;
     const long down = (part.rows + HEIGHT - 1) / HEIGHT, tile = (long)get_group_id(0);
     const struct at of = batch_at(&p, part.batch + tile / (across * down));

@@ -172,6 +172,23 @@ static gop_status by_tiles(const gop_ctx *ctx, const gop_task *task, const gop_c
     return begin(ctx, task, names, gop_cl_kinds[task->in[0].dtype].parts, 32, more, plan);
 }
 
+/* Whether neighbours of an operand are terms of a sum. */
+static int is_along(int64_t line_apart, int64_t l_apart)
+{
+    return gop_cl_magnitude(l_apart) < gop_cl_magnitude(line_apart);
+}
+
+/* Whether an operand has no gaps and consists of whole vectors of `wide` numbers. */
+static int is_whole(const gop_array *array, int batch_rank, const int64_t *batch, int64_t lines,
+                    int64_t line_apart, int64_t terms, int64_t l_apart, int wide)
+{
+    const int along = is_along(line_apart, l_apart);
+    int64_t numbers = along ? terms | line_apart : lines | l_apart;
+    for (int axis = 0; axis < batch_rank; axis++) numbers |= batch[axis];
+    return (along ? l_apart : line_apart) == 1 && numbers % wide == 0 &&
+           (uintptr_t)array->data % (uintptr_t)(wide * gop_cl_item(array->dtype)) == 0;
+}
+
 /* Of 16 work-items across; sums of 8 and 16 bytes are half as many a side. Tunables "side" and
  * "rows". */
 static gop_status by_private_tiles(const gop_ctx *ctx, const gop_task *task,
@@ -179,19 +196,27 @@ static gop_status by_private_tiles(const gop_ctx *ctx, const gop_task *task,
 {
     enum { DEPTH = 8, ACROSS = 16 };
     multiplying *const own = GOP_OWN(multiplying, plan);
+    const gop_gemm *const g = &task->geometry.gemm;
     const gop_dtype dtype = task->in[0].dtype;
     const int parts = gop_cl_kinds[dtype].parts, down = (int)task->tune[1];
     const int64_t bytes = sum_bytes(dtype) * parts, side = task->tune[0];
     const int columns = bytes > 4 ? 4 : (int)side, rows = bytes > 8 ? 4 : (int)side;
-    char more[128];
+    const int quad = (int)(16 / sum_bytes(dtype)), wide = quad / parts;
+    const int whole = is_whole(&task->in[0], g->batch_rank, g->a, g->m, g->a_row, g->k,
+                               g->a_col, wide) &&
+                      is_whole(&task->in[1], g->batch_rank, g->b, g->n, g->b_col, g->k,
+                               g->b_row, wide);
+    char more[192];
     own->group = down * ACROSS;
     own->down = rows * down;
     own->across = columns * ACROSS;
     GOP_TRY(gop_cl_need_group(ctx, names, own->group,
                               2 * DEPTH * ((own->down + own->across) * bytes + 32)));
     snprintf(more, sizeof more,
-             " -DROWS=%d -DCOLUMNS=%d -DDOWN=%d -DACROSS=%d -DDEPTH=%d -DQUAD=%d%s", rows,
-             columns, down, ACROSS, DEPTH, (int)(16 / sum_bytes(dtype)),
+             " -DROWS=%d -DCOLUMNS=%d -DDOWN=%d -DACROSS=%d -DDEPTH=%d -DQUAD=%d -DA_ALONG=%d "
+             "-DB_ALONG=%d%s%s",
+             rows, columns, down, ACROSS, DEPTH, quad, is_along(g->a_row, g->a_col),
+             is_along(g->b_col, g->b_row), whole ? " -DWHOLE" : "",
              gop_cl_registers(ctx, " -cl-nv-maxrregcount=128"));
     return begin(ctx, task, names, parts, 8, more, plan);
 }
