@@ -40,6 +40,17 @@
 #define AS(type) OF(JOIN(as_, type))
 #define V OF(BASE)
 
+/* What compilers of CPUs have besides: a request for a line of the caches, and, where the build
+ * says STREAMED, a store past them, at a multiple of V's bytes. */
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_prefetch)
+#define FETCH(p) __builtin_prefetch((const void *)(size_t)(p))
+#endif
+#if defined(STREAMED) && __has_builtin(__builtin_nontemporal_store)
+#define STREAM(v, p) __builtin_nontemporal_store(v, (__global V *)(p))
+#endif
+#endif
+
 /* The same of any width, which is a number: WIDE(4, float). */
 #define WIDE_1(type) type
 #define WIDE_2(type) type##2

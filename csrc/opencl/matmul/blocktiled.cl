@@ -88,7 +88,7 @@ static void put(const S *next, int count, __local VECTOR *tile, int line, const 
 /* The terms of a tile. */
 static void multiply(S sum[ROWS][COLUMNS], __local const VECTOR *a, __local const VECTOR *b)
 {
-#pragma unroll
+#pragma unroll 4 /* more would hold more numbers ahead than there are registers */
     for (int l = 0; l < DEPTH; l++, a += A_LINE, b += B_LINE) {
         S x[ROWS], y[COLUMNS];
 #pragma unroll

@@ -189,18 +189,23 @@ static int is_whole(const gop_array *array, int batch_rank, const int64_t *batch
            (uintptr_t)array->data % (uintptr_t)(wide * gop_cl_item(array->dtype)) == 0;
 }
 
-/* Of 16 work-items across; sums of 8 and 16 bytes are half as many a side. Tunables "side" and
- * "rows". */
+/* Of 16 work-items across, and as many down if such tiles are enough for the device, else half.
+ * Sums of 8 and 16 bytes are half as many a side. Tunables "side", and "rows": 0 finds it. */
 static gop_status by_private_tiles(const gop_ctx *ctx, const gop_task *task,
                                    const gop_cl_names *names, gop_plan *plan)
 {
-    enum { DEPTH = 8, ACROSS = 16 };
+    enum { ACROSS = 16 };
     multiplying *const own = GOP_OWN(multiplying, plan);
     const gop_gemm *const g = &task->geometry.gemm;
     const gop_dtype dtype = task->in[0].dtype;
-    const int parts = gop_cl_kinds[dtype].parts, down = (int)task->tune[1];
+    const int parts = gop_cl_kinds[dtype].parts;
     const int64_t bytes = sum_bytes(dtype) * parts, side = task->tune[0];
     const int columns = bytes > 4 ? 4 : (int)side, rows = bytes > 8 ? 4 : (int)side;
+    const int depth = bytes > 4 ? 8 : 16;
+    const int64_t tiles = gop_cl_ceil(g->m, rows * ACROSS) *
+                          gop_cl_ceil(g->n, columns * ACROSS) * g->batches;
+    const int down = task->tune[1] ? (int)task->tune[1]
+                     : tiles < 2 * (int64_t)ctx->info.processors ? 8 : 16;
     const int quad = (int)(16 / sum_bytes(dtype)), wide = quad / parts;
     const int whole = is_whole(&task->in[0], g->batch_rank, g->a, g->m, g->a_row, g->k,
                                g->a_col, wide) &&
@@ -211,11 +216,11 @@ static gop_status by_private_tiles(const gop_ctx *ctx, const gop_task *task,
     own->down = rows * down;
     own->across = columns * ACROSS;
     GOP_TRY(gop_cl_need_group(ctx, names, own->group,
-                              2 * DEPTH * ((own->down + own->across) * bytes + 32)));
+                              2 * depth * ((own->down + own->across) * bytes + 32)));
     snprintf(more, sizeof more,
              " -DROWS=%d -DCOLUMNS=%d -DDOWN=%d -DACROSS=%d -DDEPTH=%d -DQUAD=%d -DA_ALONG=%d "
              "-DB_ALONG=%d%s%s",
-             rows, columns, down, ACROSS, DEPTH, quad, is_along(g->a_row, g->a_col),
+             rows, columns, down, ACROSS, depth, quad, is_along(g->a_row, g->a_col),
              is_along(g->b_col, g->b_row), whole ? " -DWHOLE" : "",
              gop_cl_registers(ctx, " -cl-nv-maxrregcount=128"));
     return begin(ctx, task, names, parts, 8, more, plan);
@@ -409,7 +414,7 @@ static int is_wide(const gop_ctx *ctx, const gop_task *task)
     ROW(op, stem, blocktiled, by_private_tiles, \
         .note = "a work-item keeps 8 x 8 outputs in private memory: 4 vectors from local " \
                 "memory feed 64 multiply-adds, and the next tile is on its way meanwhile", \
-        .tunables = {{"side", 2, {8, 4}}, {"rows", 2, {16, 8}}}, .dtypes = GOP_EVERY_DTYPE) \
+        .tunables = {{"side", 2, {8, 4}}, {"rows", 3, {0, 16, 8}}}, .dtypes = GOP_EVERY_DTYPE) \
     ROW(op, stem, thin, thin, \
         .note = "few rows or columns: the long operand is read as it lies, in vectors of " \
                 "outputs, or in blocks that are transposed in registers", \
