@@ -1,8 +1,8 @@
 /*
- * blocktiled.cl - matmul with ROWS x COLUMNS outputs of a work-item in private memory.
+ * blocktiled.cl - matmul with SIDE x SIDE outputs of a work-item in private memory.
  *
- * A work-item that keeps ROWS x COLUMNS outputs reads ROWS + COLUMNS numbers from local memory
- * for ROWS * COLUMNS multiply-adds. It reads them as vectors of 16 bytes, QUAD parts of sums: a
+ * A work-item that keeps SIDE x SIDE outputs reads 2 SIDE numbers from local memory for
+ * SIDE * SIDE multiply-adds. It reads them as vectors of 16 bytes, QUAD parts of sums: a
  * GPU's local memory takes as long for a scalar. Neighbouring work-items form a patch of the
  * group's outputs, so that they read few different vectors.
  *
@@ -23,8 +23,8 @@ enum {
 #else
     W = 1,
 #endif
-    HEIGHT = ROWS * DOWN, /* of the group's outputs */
-    WIDTH = COLUMNS * ACROSS,
+    HEIGHT = SIDE * DOWN, /* of the group's outputs */
+    WIDTH = SIDE * ACROSS,
     A_LINE = HEIGHT / EACH + 1, /* vectors; with one more, stores meet different banks */
     B_LINE = WIDTH / EACH + 1,
     A_SHARE = HEIGHT * DEPTH / GROUP, /* numbers that a work-item brings of a tile */
@@ -86,19 +86,19 @@ static void put(const S *next, int count, __local VECTOR *tile, int line, const 
 }
 
 /* The terms of a tile. */
-static void multiply(S sum[ROWS][COLUMNS], __local const VECTOR *a, __local const VECTOR *b)
+static void multiply(S sum[SIDE][SIDE], __local const VECTOR *a, __local const VECTOR *b)
 {
 #pragma unroll 4 /* more would hold more numbers ahead than there are registers */
     for (int l = 0; l < DEPTH; l++, a += A_LINE, b += B_LINE) {
-        S x[ROWS], y[COLUMNS];
+        S x[SIDE], y[SIDE];
 #pragma unroll
-        for (int v = 0; v < ROWS / EACH; v++) JOIN(vstore, QUAD)(a[v * DOWN], v, (SUM *)x);
+        for (int v = 0; v < SIDE / EACH; v++) JOIN(vstore, QUAD)(a[v * DOWN], v, (SUM *)x);
 #pragma unroll
-        for (int v = 0; v < COLUMNS / EACH; v++) JOIN(vstore, QUAD)(b[v * ACROSS], v, (SUM *)y);
+        for (int v = 0; v < SIDE / EACH; v++) JOIN(vstore, QUAD)(b[v * ACROSS], v, (SUM *)y);
 #pragma unroll
-        for (int r = 0; r < ROWS; r++)
+        for (int r = 0; r < SIDE; r++)
 #pragma unroll
-            for (int c = 0; c < COLUMNS; c++) sum[r][c] = accumulate(x[r], y[c], sum[r][c]);
+            for (int c = 0; c < SIDE; c++) sum[r][c] = accumulate(x[r], y[c], sum[r][c]);
     }
 }
 
@@ -118,11 +118,11 @@ __kernel void matmul_blocktiled_kernel(OPERANDS, const struct product p, const s
     const long i = part.row + row, j = part.column + column;
     struct share of_a = share_of(a_at + of.a + i * p.a_row, p.a_row, p.a_col, HEIGHT, A_ALONG);
     struct share of_b = share_of(b_at + of.b + j * p.b_col, p.b_col, p.b_row, WIDTH, B_ALONG);
-    S sum[ROWS][COLUMNS], a_next[A_SHARE], b_next[B_SHARE];
+    S sum[SIDE][SIDE], a_next[A_SHARE], b_next[B_SHARE];
 #pragma unroll
-    for (int r = 0; r < ROWS; r++)
+    for (int r = 0; r < SIDE; r++)
 #pragma unroll
-        for (int c = 0; c < COLUMNS; c++) sum[r][c] = (S)0;
+        for (int c = 0; c < SIDE; c++) sum[r][c] = (S)0;
     int now = 1; /* which tile was filled last; before the first one none is multiplied */
     for (long l = -DEPTH; l < p.k; l += DEPTH) {
         const long left = p.k - (l + DEPTH);
@@ -141,9 +141,9 @@ __kernel void matmul_blocktiled_kernel(OPERANDS, const struct product p, const s
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 #pragma unroll
-    for (int r = 0; r < ROWS; r++)
+    for (int r = 0; r < SIDE; r++)
 #pragma unroll
-        for (int c = 0; c < COLUMNS; c++) {
+        for (int c = 0; c < SIDE; c++) {
             const int down_by = (r / EACH * DOWN + y) * EACH + r % EACH;
             const int across_by = (c / EACH * ACROSS + x) * EACH + c % EACH;
             if (down_by < rows && across_by < columns)

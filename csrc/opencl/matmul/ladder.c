@@ -190,7 +190,7 @@ static int is_whole(const gop_array *array, int batch_rank, const int64_t *batch
 }
 
 /* Of 16 work-items across, and as many down if such tiles are enough for the device, else half.
- * Sums of 8 and 16 bytes are half as many a side. Tunables "side", and "rows": 0 finds it. */
+ * Sums of 16 bytes are half as many a side. Tunables "side", and "rows": 0 finds it. */
 static gop_status by_private_tiles(const gop_ctx *ctx, const gop_task *task,
                                    const gop_cl_names *names, gop_plan *plan)
 {
@@ -199,11 +199,10 @@ static gop_status by_private_tiles(const gop_ctx *ctx, const gop_task *task,
     const gop_gemm *const g = &task->geometry.gemm;
     const gop_dtype dtype = task->in[0].dtype;
     const int parts = gop_cl_kinds[dtype].parts;
-    const int64_t bytes = sum_bytes(dtype) * parts, side = task->tune[0];
-    const int columns = bytes > 4 ? 4 : (int)side, rows = bytes > 8 ? 4 : (int)side;
-    const int depth = bytes > 4 ? 8 : 16;
-    const int64_t tiles = gop_cl_ceil(g->m, rows * ACROSS) *
-                          gop_cl_ceil(g->n, columns * ACROSS) * g->batches;
+    const int64_t bytes = sum_bytes(dtype) * parts;
+    const int side = bytes > 8 ? 4 : (int)task->tune[0], depth = bytes > 4 ? 8 : 16;
+    const int64_t tiles = gop_cl_ceil(g->m, side * ACROSS) * gop_cl_ceil(g->n, side * ACROSS) *
+                          g->batches;
     const int down = task->tune[1] ? (int)task->tune[1]
                      : tiles < 2 * (int64_t)ctx->info.processors ? 8 : 16;
     const int quad = (int)(16 / sum_bytes(dtype)), wide = quad / parts;
@@ -213,16 +212,16 @@ static gop_status by_private_tiles(const gop_ctx *ctx, const gop_task *task,
                                g->b_row, wide);
     char more[192];
     own->group = down * ACROSS;
-    own->down = rows * down;
-    own->across = columns * ACROSS;
+    own->down = side * down;
+    own->across = side * ACROSS;
     GOP_TRY(gop_cl_need_group(ctx, names, own->group,
                               2 * depth * ((own->down + own->across) * bytes + 32)));
     snprintf(more, sizeof more,
-             " -DROWS=%d -DCOLUMNS=%d -DDOWN=%d -DACROSS=%d -DDEPTH=%d -DQUAD=%d -DA_ALONG=%d "
-             "-DB_ALONG=%d%s%s",
-             rows, columns, down, ACROSS, depth, quad, is_along(g->a_row, g->a_col),
+             " -DSIDE=%d -DDOWN=%d -DACROSS=%d -DDEPTH=%d -DQUAD=%d -DA_ALONG=%d -DB_ALONG=%d"
+             "%s%s",
+             side, down, ACROSS, depth, quad, is_along(g->a_row, g->a_col),
              is_along(g->b_col, g->b_row), whole ? " -DWHOLE" : "",
-             gop_cl_registers(ctx, " -cl-nv-maxrregcount=128"));
+             bytes > 4 ? "" : gop_cl_registers(ctx, " -cl-nv-maxrregcount=128"));
     return begin(ctx, task, names, parts, 8, more, plan);
 }
 
