@@ -40,14 +40,15 @@
 #define AS(type) OF(JOIN(as_, type))
 #define V OF(BASE)
 
-/* What compilers of CPUs have besides: a request for a line of the caches, and, where the build
- * says STREAMED, a store past them, at a multiple of V's bytes. */
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_prefetch)
-#define FETCH(p) __builtin_prefetch((const void *)(size_t)(p))
-#endif
+/* What compilers of CPUs have besides: a store past the caches, at a multiple of V's bytes, where
+ * the build says STREAMED; and a request for what is read soon. SPIR, which Oclgrind plays, has
+ * none of that. */
+#if defined(__has_builtin) && !defined(__SPIR__)
 #if defined(STREAMED) && __has_builtin(__builtin_nontemporal_store)
 #define STREAM(v, p) __builtin_nontemporal_store(v, (__global V *)(p))
+#endif
+#if __has_builtin(__builtin_prefetch)
+#define FETCH(p) __builtin_prefetch((const void *)(size_t)(p))
 #endif
 #endif
 
