@@ -75,7 +75,7 @@ static inline int64_t gop_cl_chunk(const gop_ctx *ctx, int64_t all, int64_t elem
     return each > least ? each : least;
 }
 
-/* What a build for a CPU defines where a result of so many bytes is to be stored past the caches.
+/* What a build for a CPU defines if a result of so many bytes is to be stored past the caches.
  * A virtual machine may report the caches of the whole host: what is MOST long is past any. */
 static inline const char *gop_cl_streamed(const gop_ctx *ctx, int64_t bytes)
 {

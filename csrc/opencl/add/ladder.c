@@ -84,8 +84,8 @@ static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, const gop_
     int is_new = 1; /* else the result's lines are in caches already */
     for (int i = 0; i < task->nin; i++) is_new &= task->in[i].data != task->out[0].data;
     const int64_t bytes = is_new ? task->geometry.elementwise.size * item : 0;
-    GOP_TRY(begin(ctx, task, names, item < 4 ? 16 : VECTOR / item,
-                  gop_cl_streamed(ctx, bytes), plan));
+    GOP_TRY(begin(ctx, task, names, item < 4 ? 16 : VECTOR / item, gop_cl_streamed(ctx, bytes),
+                  plan));
     own->each = gop_cl_ceil(gop_cl_chunk(ctx, own->axes.size, 1), VECTOR) * VECTOR;
     return GOP_OK;
 }

@@ -8,8 +8,8 @@
  *
  * There are two tiles of DEPTH terms of each operand: while one is multiplied, the next one is
  * on its way from memory, and a barrier a tile is enough. A_ALONG and B_ALONG say that an
- * operand's neighbours are terms of a sum, else they are lines; WHOLE, that both operands may be
- * read by vectors.
+ * operand's neighbours are terms of a sum, else they are lines; WHOLE, that both operands may
+ * be read by vectors.
  */
 #include "opencl/matmul/product.cl"
 
@@ -106,9 +106,10 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 __kernel void matmul_blocktiled_kernel(OPERANDS, const struct product p, const struct part part)
 {
     __local VECTOR a_tile[2][DEPTH * A_LINE], b_tile[2][DEPTH * B_LINE];
-    const int item = (int)get_local_id(0);
-    const int patch = item / 32;
-    const int x = patch % (ACROSS / 8) * 8 + item % 8, y = patch / (ACROSS / 8) * 4 + item / 8 % 4;
+    /* 32 neighbours are a patch of 8 x 4. */
+    const int item = (int)get_local_id(0), patch = item / 32;
+    const int x = patch % (ACROSS / 8) * 8 + item % 8;
+    const int y = patch / (ACROSS / 8) * 4 + item / 8 % 4;
     const long across = (part.columns + WIDTH - 1) / WIDTH;
     const long down = (part.rows + HEIGHT - 1) / HEIGHT, tile = (long)get_group_id(0);
     const struct at of = batch_at(&p, part.batch + tile / (across * down));

@@ -201,15 +201,15 @@ static gop_status by_private_tiles(const gop_ctx *ctx, const gop_task *task,
     const int parts = gop_cl_kinds[dtype].parts;
     const int64_t bytes = sum_bytes(dtype) * parts;
     const int side = bytes > 8 ? 4 : (int)task->tune[0], depth = bytes > 4 ? 8 : 16;
-    const int64_t tiles = gop_cl_ceil(g->m, side * ACROSS) * gop_cl_ceil(g->n, side * ACROSS) *
-                          g->batches;
-    const int down = task->tune[1] ? (int)task->tune[1]
-                     : tiles < 2 * (int64_t)ctx->info.processors ? 8 : 16;
+    const int64_t tiles =
+        gop_cl_ceil(g->m, side * ACROSS) * gop_cl_ceil(g->n, side * ACROSS) * g->batches;
+    const int down = task->tune[1]                               ? (int)task->tune[1]
+                     : tiles < 2 * (int64_t)ctx->info.processors ? 8
+                                                                 : 16;
     const int quad = (int)(16 / sum_bytes(dtype)), wide = quad / parts;
-    const int whole = is_whole(&task->in[0], g->batch_rank, g->a, g->m, g->a_row, g->k,
-                               g->a_col, wide) &&
-                      is_whole(&task->in[1], g->batch_rank, g->b, g->n, g->b_col, g->k,
-                               g->b_row, wide);
+    const int whole =
+        is_whole(&task->in[0], g->batch_rank, g->a, g->m, g->a_row, g->k, g->a_col, wide) &&
+        is_whole(&task->in[1], g->batch_rank, g->b, g->n, g->b_col, g->k, g->b_row, wide);
     char more[192];
     own->group = down * ACROSS;
     own->down = side * down;

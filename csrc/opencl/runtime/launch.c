@@ -58,9 +58,8 @@ gop_status gop_cl_run(gop_ctx *ctx, const gop_cl_launch *launch)
     for (int v = 0; v < launch->values && status == GOP_OK; v++)
         status = GOP_CL_CALL(clSetKernelArg, kernel, (cl_uint)(2 * launch->operands + v),
                              launch->value[v].bytes, launch->value[v].at);
-    if (status == GOP_OK) 
-        status =
-            gop_cl_enqueue(c, kernel, launch->dimensions, launch->global, launch->local);
+    if (status == GOP_OK)
+        status = gop_cl_enqueue(c, kernel, launch->dimensions, launch->global, launch->local);
     return gop_cl_buffers_give(c, &buffers, status);
 }
 
