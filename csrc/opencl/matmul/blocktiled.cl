@@ -88,7 +88,7 @@ static void put(const S *next, int count, __local VECTOR *tile, int line, const 
 /* The terms of a tile. */
 static void multiply(S sum[SIDE][SIDE], __local const VECTOR *a, __local const VECTOR *b)
 {
-#pragma unroll 4 /* more would hold more numbers ahead than there are registers */
+#pragma unroll 8 /* more would hold more numbers ahead than there are registers */
     for (int l = 0; l < DEPTH; l++, a += A_LINE, b += B_LINE) {
         S x[SIDE], y[SIDE];
 #pragma unroll
@@ -106,10 +106,10 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 __kernel void matmul_blocktiled_kernel(OPERANDS, const struct product p, const struct part part)
 {
     __local VECTOR a_tile[2][DEPTH * A_LINE], b_tile[2][DEPTH * B_LINE];
-    /* 32 neighbours are a patch of 8 x 4. */
+    /* 32 neighbours are a patch of 8 x 4, and 8 of them one of 4 x 2: they read 6 vectors. */
     const int item = (int)get_local_id(0), patch = item / 32;
-    const int x = patch % (ACROSS / 8) * 8 + item % 8;
-    const int y = patch / (ACROSS / 8) * 4 + item / 8 % 4;
+    const int x = patch % (ACROSS / 8) * 8 + item / 2 % 8;
+    const int y = patch / (ACROSS / 8) * 4 + item / 16 % 2 * 2 + item % 2;
     const long across = (part.columns + WIDTH - 1) / WIDTH;
     const long down = (part.rows + HEIGHT - 1) / HEIGHT, tile = (long)get_group_id(0);
     const struct at of = batch_at(&p, part.batch + tile / (across * down));
