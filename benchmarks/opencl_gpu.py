@@ -36,7 +36,7 @@ def elementwise() -> Iterator[Case]:
 
 def transposes() -> Iterator[Case]:
     yield "transpose 16384² of 4 bytes", "transpose", (normal(16384, 16384),), {}
-    for dtype in ("i1", "i2", "f8", "c16"):
+    for dtype in ("i1", "i2", "f4", "f8", "c16"):
         m = normal(8192, 8192).astype(dtype)
         yield f"transpose 8192² of {m.itemsize} bytes", "transpose", (m,), {}
     ranks = normal(64, 256, 128, 128)

@@ -75,6 +75,14 @@ static inline int64_t gop_cl_chunk(const gop_ctx *ctx, int64_t all, int64_t elem
     return each > least ? each : least;
 }
 
+/* What a build for a CPU defines if a result of so many bytes is to be stored past the caches.
+ * A virtual machine may report the caches of the whole host: what is MOST long is past any. */
+static inline const char *gop_cl_streamed(const gop_ctx *ctx, int64_t bytes)
+{
+    enum { MOST = 1 << 24 };
+    return bytes > (ctx->info.l2 / 2 < MOST ? ctx->info.l2 / 2 : MOST) ? " -DSTREAMED" : "";
+}
+
 /* LANES of a block of items that a CPU transposes in registers (opencl/block.cl). */
 static inline int gop_cl_block(gop_dtype dtype)
 {

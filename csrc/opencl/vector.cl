@@ -40,6 +40,18 @@
 #define AS(type) OF(JOIN(as_, type))
 #define V OF(BASE)
 
+/* What compilers of CPUs have besides: a store past the caches, at a multiple of V's bytes, where
+ * the build says STREAMED; and a request for what is read soon. SPIR, which Oclgrind plays, has
+ * none of that. */
+#if defined(__has_builtin) && !defined(__SPIR__)
+#if defined(STREAMED) && __has_builtin(__builtin_nontemporal_store)
+#define STREAM(v, p) __builtin_nontemporal_store(v, (__global V *)(p))
+#endif
+#if __has_builtin(__builtin_prefetch)
+#define FETCH(p) __builtin_prefetch((const void *)(size_t)(p))
+#endif
+#endif
+
 /* The same of any width, which is a number: WIDE(4, float). */
 #define WIDE_1(type) type
 #define WIDE_2(type) type##2

@@ -137,6 +137,19 @@ def test_transpose_bytes(device, kernel, word):
     check_transposes(cases, device, kernel)
 
 
+@pytest.mark.sampled(every=3)
+@pytest.mark.parametrize("word", ["uint8", "int16", "float32", "float64", "complex128"])
+def test_vectors_of_every_side(word):
+    """Whole tiles and what is left of them, by vectors of 4 to 16 bytes, also of ranks."""
+    planes = [noise(shape, np.dtype(word)) for shape in ((272, 144), (132, 20), (8, 600))]
+    ranks = noise((4, 6, 32, 48), np.dtype(word))
+    cases = [(m, None) for m in planes] + [(ranks, (3, 2, 1, 0)), (ranks, (1, 3, 0, 2))]
+    for params in ({}, {"side": 8, "group": 64}, {"side": 32, "group": 512}):
+        for a, axes in cases:
+            got = gpuops.transpose(a, axes, device="opencl", kernel="vectorized", params=params)
+            same_bits(got, np.transpose(a, axes).copy())
+
+
 def test_arrays_that_reach_further_than_a_buffer_may():
     """Of PoCL a part of the memory: a call is cut until its arrays fit."""
     memory = mmap.mmap(-1, 1 << 33)
@@ -155,6 +168,9 @@ def test_a_kernel_refuses_with_its_sentence():
         gpuops.add(a, a[:, :1], kernel="vectorized", device="opencl")
     with pytest.raises(gpuops.KernelRefusedError, match="that move the fastest axis"):
         gpuops.transpose(np.ones((4, 5, 6)), (1, 0, 2), kernel="tiled", device="opencl")
+    for odd in (np.ones((4, 5), "u1"), np.ones((8, 16), "f4")[:, ::2]):
+        with pytest.raises(gpuops.KernelRefusedError, match="begin and end at multiples of 4"):
+            gpuops.transpose(odd, kernel="vectorized", device="opencl")
 
 
 @pytest.mark.parametrize("word", ["f4", "i1", "f2", "c8"])

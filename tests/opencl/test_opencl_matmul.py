@@ -113,11 +113,21 @@ def test_thin_products_in_every_layout(word):
 @pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     ("kernel", "params"),
-    [("naive", {"group": 64}), ("tiled", {"tile": 8}), ("blocktiled", {"side": 4, "rows": 8})],
+    [("naive", {"group": 64}), ("tiled", {"tile": 8}), ("blocktiled", {"side": 4, "rows": 16})],
 )
 def test_tunables(kernel, params):
     a, b = exact((70, 33), np.dtype("f4")), exact((33, 65), np.dtype("f4"), 1)
     same_bits(gpuops.matmul(a, b, device="opencl", kernel=kernel, params=params), a @ b)
+
+
+@pytest.mark.sampled(every=3)
+@pytest.mark.parametrize("word", ["float32", "bfloat16", "float64", "complex64", "int8"])
+def test_tiles_by_whole_vectors(word):
+    """Operands whose neighbours are terms, and ones whose neighbours are lines."""
+    d = dtype_of(word)
+    a, b, f = random((136, 36), d, 1), random((36, 68), d, 2), np.asfortranarray
+    pairs = [(a, b), (f(a), f(b)), (f(a), b), (a[:, :20], b[:20]), (a[1:, 1:], b[1:])]
+    same_as_a_loop(pairs, "opencl", "blocktiled")
 
 
 def test_refusals():

@@ -10,12 +10,6 @@
 #include "opencl/add/element.cl"
 #include "opencl/axes.cl"
 
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_nontemporal_store)
-#define STREAM(v, p) __builtin_nontemporal_store(v, (__global V *)(p))
-#endif
-#endif
-
 /* From the k-th element of a line on, and so many. */
 #define APART(name, o, count) gather(name + (at[o] + k * apart[o]) * PARTS, apart[o], count)
 #define SUM_APART(count) of_three(APART(a, 1, count), APART(b, 2, count), APART(c, 3, count))
@@ -34,7 +28,7 @@ __kernel void add_chunked_kernel(OPERANDS, const struct axes e, const long chunk
         long at[4] = {out_at, a_at, b_at, c_at}, k = 0;
         place(&e, 0, inner + 1, (INDEX)i, 4, at);
         count = min(e.extent[inner] - i % e.extent[inner], end - i);
-#if defined(STREAMED) && defined(STREAM)
+#if defined(STREAM)
         const size_t past = (size_t)(out + at[0] * PARTS) % sizeof(V);
         const int ahead = (int)((sizeof(V) - past) % sizeof(V) / (sizeof(BASE) * PARTS));
         if (is_plain && ahead < count && past % (sizeof(BASE) * PARTS) == 0) {

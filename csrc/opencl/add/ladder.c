@@ -78,17 +78,14 @@ static gop_status by_items(const gop_ctx *ctx, const gop_task *task, const gop_c
 static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
                             gop_plan *plan)
 {
-    /* Bytes, of at most 16 numbers: chunks are a multiple of as many. A virtual machine may
-     * report the caches of the whole host: what is MOST long is streamed past any. */
-    enum { VECTOR = 64, MOST = 1 << 24 };
+    enum { VECTOR = 64 }; /* bytes, of at most 16 numbers: chunks are a multiple of as many */
     const int64_t item = gop_cl_item(task->in[0].dtype);
     planned *const own = GOP_OWN(planned, plan);
     int is_new = 1; /* else the result's lines are in caches already */
     for (int i = 0; i < task->nin; i++) is_new &= task->in[i].data != task->out[0].data;
-    const int64_t most = ctx->info.l2 / 2 < MOST ? ctx->info.l2 / 2 : MOST;
-    const int is_streamed = is_new && task->geometry.elementwise.size * item > most;
-    GOP_TRY(begin(ctx, task, names, item < 4 ? 16 : VECTOR / item,
-                  is_streamed ? " -DSTREAMED" : "", plan));
+    const int64_t bytes = is_new ? task->geometry.elementwise.size * item : 0;
+    GOP_TRY(begin(ctx, task, names, item < 4 ? 16 : VECTOR / item, gop_cl_streamed(ctx, bytes),
+                  plan));
     own->each = gop_cl_ceil(gop_cl_chunk(ctx, own->axes.size, 1), VECTOR) * VECTOR;
     return GOP_OK;
 }

@@ -21,39 +21,20 @@ typedef struct cl_kernel_object *cl_kernel;
 typedef struct cl_event_object *cl_event;
 
 /* What calls can fail with: X(name, number). */
-#define GOP_CL_CODES(X)                                                                        \
-    X(DEVICE_NOT_FOUND, -1)                                                                    \
-    X(DEVICE_NOT_AVAILABLE, -2)                                                                \
-    X(COMPILER_NOT_AVAILABLE, -3)                                                              \
-    X(MEM_OBJECT_ALLOCATION_FAILURE, -4)                                                       \
-    X(OUT_OF_RESOURCES, -5)                                                                    \
-    X(OUT_OF_HOST_MEMORY, -6)                                                                  \
-    X(PROFILING_INFO_NOT_AVAILABLE, -7)                                                        \
-    X(BUILD_PROGRAM_FAILURE, -11)                                                              \
-    X(MAP_FAILURE, -12)                                                                        \
-    X(MISALIGNED_SUB_BUFFER_OFFSET, -13)                                                       \
-    X(INVALID_VALUE, -30)                                                                      \
-    X(INVALID_DEVICE, -33)                                                                     \
-    X(INVALID_CONTEXT, -34)                                                                    \
-    X(INVALID_COMMAND_QUEUE, -36)                                                              \
-    X(INVALID_HOST_PTR, -37)                                                                   \
-    X(INVALID_MEM_OBJECT, -38)                                                                 \
-    X(INVALID_BINARY, -42)                                                                     \
-    X(INVALID_BUILD_OPTIONS, -43)                                                              \
-    X(INVALID_PROGRAM, -44)                                                                    \
-    X(INVALID_PROGRAM_EXECUTABLE, -45)                                                         \
-    X(INVALID_KERNEL_NAME, -46)                                                                \
-    X(INVALID_KERNEL, -48)                                                                     \
-    X(INVALID_ARG_INDEX, -49)                                                                  \
-    X(INVALID_ARG_VALUE, -50)                                                                  \
-    X(INVALID_ARG_SIZE, -51)                                                                   \
-    X(INVALID_KERNEL_ARGS, -52)                                                                \
-    X(INVALID_WORK_GROUP_SIZE, -54)                                                            \
-    X(INVALID_WORK_ITEM_SIZE, -55)                                                             \
-    X(INVALID_OPERATION, -59)                                                                  \
-    X(INVALID_BUFFER_SIZE, -61)                                                                \
-    X(INVALID_GLOBAL_WORK_SIZE, -63)                                                           \
-    X(PLATFORM_NOT_FOUND_KHR, -1001)
+/* clang-format off */
+#define GOP_CL_CODES(X) \
+    X(DEVICE_NOT_FOUND, -1) X(DEVICE_NOT_AVAILABLE, -2) X(COMPILER_NOT_AVAILABLE, -3) \
+    X(MEM_OBJECT_ALLOCATION_FAILURE, -4) X(OUT_OF_RESOURCES, -5) X(OUT_OF_HOST_MEMORY, -6) \
+    X(PROFILING_INFO_NOT_AVAILABLE, -7) X(BUILD_PROGRAM_FAILURE, -11) X(MAP_FAILURE, -12) \
+    X(MISALIGNED_SUB_BUFFER_OFFSET, -13) X(INVALID_VALUE, -30) X(INVALID_DEVICE, -33) \
+    X(INVALID_CONTEXT, -34) X(INVALID_COMMAND_QUEUE, -36) X(INVALID_HOST_PTR, -37) \
+    X(INVALID_MEM_OBJECT, -38) X(INVALID_BINARY, -42) X(INVALID_BUILD_OPTIONS, -43) \
+    X(INVALID_PROGRAM, -44) X(INVALID_PROGRAM_EXECUTABLE, -45) X(INVALID_KERNEL_NAME, -46) \
+    X(INVALID_KERNEL, -48) X(INVALID_ARG_INDEX, -49) X(INVALID_ARG_VALUE, -50) \
+    X(INVALID_ARG_SIZE, -51) X(INVALID_KERNEL_ARGS, -52) X(INVALID_WORK_GROUP_SIZE, -54) \
+    X(INVALID_WORK_ITEM_SIZE, -55) X(INVALID_OPERATION, -59) X(INVALID_BUFFER_SIZE, -61) \
+    X(INVALID_GLOBAL_WORK_SIZE, -63) X(PLATFORM_NOT_FOUND_KHR, -1001)
+/* clang-format on */
 
 enum {
     CL_SUCCESS = 0,

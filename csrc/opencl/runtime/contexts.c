@@ -48,13 +48,19 @@ static gop_cl_ctx *take_from(gop_cl_ctx **list, int ordinal)
     return NULL;
 }
 
+static gop_status make_queue(const gop_cl_device *device, cl_flags flags, cl_queue *queue)
+{
+    cl_int code = CL_SUCCESS;
+    *queue = GOP_CL_MAKE(&code, clCreateCommandQueue, device->context, device->id, flags);
+    return *queue ? GOP_OK : gop_cl_check(code, "clCreateCommandQueue");
+}
+
 static gop_status make_context(int ordinal, gop_cl_ctx **made)
 {
     gop_cl_device *device;
-    cl_int code = CL_SUCCESS;
+    cl_queue queue;
     GOP_TRY(gop_cl_use_device(ordinal, &device));
-    cl_queue queue = GOP_CL_MAKE(&code, clCreateCommandQueue, device->context, device->id, 0);
-    if (!queue) return gop_cl_check(code, "clCreateCommandQueue");
+    GOP_TRY(make_queue(device, 0, &queue));
     gop_cl_ctx *const c = gop_services->alloc(sizeof *c);
     if (!c) {
         gop_cl.clReleaseCommandQueue(queue);
@@ -159,12 +165,10 @@ const char *gop_cl_device_name(const gop_ctx *ctx)
 /* Profiling slows every command of a queue: a queue has it once a call is timed. */
 static gop_status take_times(gop_cl_ctx *c)
 {
-    cl_int code = CL_SUCCESS;
+    cl_queue queue;
     if (c->takes_times) return GOP_OK;
     GOP_TRY(gop_cl_finish(c));
-    cl_queue queue = GOP_CL_MAKE(&code, clCreateCommandQueue, c->device->context, c->device->id,
-                                 CL_QUEUE_PROFILING_ENABLE);
-    if (!queue) return gop_cl_check(code, "clCreateCommandQueue");
+    GOP_TRY(make_queue(c->device, CL_QUEUE_PROFILING_ENABLE, &queue));
     gop_cl.clReleaseCommandQueue(c->queue);
     c->queue = queue;
     c->takes_times = 1;

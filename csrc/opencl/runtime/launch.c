@@ -36,15 +36,15 @@ static gop_status set_operands(gop_cl_ctx *c, const gop_cl_launch *launch,
     return GOP_OK;
 }
 
-static gop_status enqueue(gop_cl_ctx *c, const gop_cl_launch *launch, cl_kernel kernel)
+gop_status gop_cl_enqueue(gop_cl_ctx *c, cl_kernel kernel, int dimensions, const size_t *items,
+                          const size_t *group)
 {
     size_t global[3];
-    for (int d = 0; d < launch->dimensions; d++)
-        global[d] =
-            (launch->global[d] + launch->local[d] - 1) / launch->local[d] * launch->local[d];
+    for (int d = 0; d < dimensions; d++)
+        global[d] = (items[d] + group[d] - 1) / group[d] * group[d];
     c->is_busy = 1;
-    return GOP_CL_CALL(clEnqueueNDRangeKernel, c->queue, kernel, (cl_uint)launch->dimensions,
-                       NULL, global, launch->local, 0, NULL, NULL);
+    return GOP_CL_CALL(clEnqueueNDRangeKernel, c->queue, kernel, (cl_uint)dimensions, NULL,
+                       global, group, 0, NULL, NULL);
 }
 
 gop_status gop_cl_run(gop_ctx *ctx, const gop_cl_launch *launch)
@@ -58,7 +58,8 @@ gop_status gop_cl_run(gop_ctx *ctx, const gop_cl_launch *launch)
     for (int v = 0; v < launch->values && status == GOP_OK; v++)
         status = GOP_CL_CALL(clSetKernelArg, kernel, (cl_uint)(2 * launch->operands + v),
                              launch->value[v].bytes, launch->value[v].at);
-    if (status == GOP_OK) status = enqueue(c, launch, kernel);
+    if (status == GOP_OK)
+        status = gop_cl_enqueue(c, kernel, launch->dimensions, launch->global, launch->local);
     return gop_cl_buffers_give(c, &buffers, status);
 }
 

@@ -179,29 +179,22 @@ static gop_status set_argument(gop_cl_ctx *c, cl_kernel kernel, const gop_kernel
     return GOP_CL_CALL(clSetKernelArg, kernel, i, sizeof *buffer, buffer);
 }
 
-static gop_status enqueue(gop_cl_ctx *c, cl_kernel kernel, const gop_kernel_launch *l)
-{
-    size_t global[3], local[3];
-    cl_uint axes = 1;
-    for (cl_uint d = 0; d < 3; d++) {
-        local[d] = l->block[d];
-        global[d] = (size_t)l->grid[d] * l->block[d];
-        if (global[d] > 1) axes = d + 1;
-    }
-    c->is_busy = 1;
-    return GOP_CL_CALL(clEnqueueNDRangeKernel, c->queue, kernel, axes, NULL, global, local, 0,
-                       NULL, NULL);
-}
-
 static gop_status start(gop_cl_ctx *c, cl_kernel kernel, const gop_kernel_launch *l,
                         cl_mem buffer[ARGUMENTS])
 {
     cl_uint count = 0;
+    size_t items[3], group[3];
+    int axes = 1;
+    for (int d = 0; d < 3; d++) {
+        group[d] = l->block[d];
+        items[d] = l->grid[d] * group[d];
+        if (items[d] > 1) axes = d + 1;
+    }
     gop_cl.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof count, &count, NULL);
     GOP_TRY(check_group(c->device, kernel, l));
     GOP_TRY(check_local(c->device, kernel, count, l));
     for (cl_uint i = 0; i < count; i++) GOP_TRY(set_argument(c, kernel, l, i, &buffer[i]));
-    GOP_TRY(enqueue(c, kernel, l));
+    GOP_TRY(gop_cl_enqueue(c, kernel, axes, items, group));
     for (cl_uint i = 0; i < count; i++)
         if (buffer[i]) GOP_TRY(gop_cl_bring_home(c, buffer[i], l->bytes[i]));
     return GOP_OK;

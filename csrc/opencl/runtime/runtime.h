@@ -145,6 +145,10 @@ gop_status gop_cl_buffer_from(gop_cl_ctx *ctx, void *address, size_t bytes,
 /* Waits until the host has what kernels wrote to a buffer of its memory. */
 gop_status gop_cl_bring_home(gop_cl_ctx *ctx, cl_mem buffer, size_t bytes) GOP_MUST_CHECK;
 
+/* Launches so many work-items, or the next whole groups. */
+gop_status gop_cl_enqueue(gop_cl_ctx *ctx, cl_kernel kernel, int dimensions,
+                          const size_t *items, const size_t *group) GOP_MUST_CHECK;
+
 /* ---- programs ---- */
 
 typedef struct gop_cl_source {

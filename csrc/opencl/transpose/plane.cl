@@ -19,14 +19,20 @@ struct tile {
     long to, from; /* where its batch begins */
 };
 
-/* Row by row of the input. BATCH, which the build defines, is how many axes are around a plane:
- * a constant, with which compilers keep the axes out of memory. */
+/* Column by column of the input, so that work-groups that run together write neighbours; or
+ * BY_ROWS. BATCH, which the
+ * build defines, is how many axes are around a plane: a constant, with which compilers keep the
+ * axes out of memory. */
 static struct tile tile_of(const struct plane *p, const struct axes *batch, long number,
                            int side_x, int side_y)
 {
-    const INDEX of_plane = (INDEX)(p->across * p->up), across = (INDEX)p->across;
+    const INDEX of_plane = (INDEX)(p->across * p->up);
     const INDEX plane = (INDEX)number / of_plane, in_plane = (INDEX)number - plane * of_plane;
-    const INDEX y = in_plane / across, x = in_plane - y * across;
+#if defined(BY_ROWS)
+    const INDEX y = in_plane / (INDEX)p->across, x = in_plane - y * (INDEX)p->across;
+#else
+    const INDEX x = in_plane / (INDEX)p->up, y = in_plane - x * (INDEX)p->up;
+#endif
     long at[2] = {0, 0};
     place(batch, 0, BATCH, plane, 2, at);
     const struct tile t = {(long)x * side_x, (long)y * side_y, at[0], at[1]};
