@@ -1,5 +1,5 @@
 /*
- * ladder.c - the CPU kernels of add, multiply_add and fma, in teaching order. Each is in the
+ * ladder.c - the CPU kernels of add, multiply_add and fma, in reading order. Each is in the
  * file of its name.
  *
  * Floor: every input is read once, the output is written once. The arithmetic is free beside

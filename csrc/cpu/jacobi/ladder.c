@@ -1,5 +1,5 @@
 /*
- * ladder.c - the CPU kernels of jacobi, in teaching order. Each is in the file of its name.
+ * ladder.c - the CPU kernels of jacobi, in reading order. Each is in the file of its name.
  *
  * The solver repeats a kernel of jacobi_step, so the floor is that kernel's: A is read once per
  * step. The solver adds the norm of the residual at each check, and saves the return to Python
