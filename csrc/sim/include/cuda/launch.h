@@ -17,7 +17,7 @@
 
 #define gop_fail gop_services->fail
 
-#ifndef GOP_SIM_OWN /* else gpuops/_compile/device_code.py defines them */
+#ifndef GOP_SIM_OWN /* own kernels: gpuops/_compile/device_code.py removes them */
 #define __global__
 #define __device__
 #define __host__
