@@ -181,8 +181,8 @@ static unsigned can_access(const gop_sim_warp *v)
     return v->at_access & ~v->polls;
 }
 
-/* Of the lanes that wait at an access, those at the lowest instruction. So lanes that are
- * behind catch up, and the lanes of a loop reconverge after it. */
+/* Finds the lanes at the lowest instruction among those that wait at an access. So lanes that
+ * are behind catch up, and the lanes of a loop reconverge after it. */
 static unsigned lowest(const gop_sim_worker *w, int warp)
 {
     const gop_sim_lane *lanes = &w->all[warp * GOP_SIM_WARP];

@@ -57,7 +57,7 @@ static void *forget_worker(void *argument)
     return NULL;
 }
 
-/* Frees the shadow memory. That of a gigabyte takes longer than Ctrl-C may, so if it is urgent
+/* Frees the shadow memory. For a gigabyte that is too slow after Ctrl-C, so if it is urgent
  * another thread frees it. */
 void gop_sim_hunt_end(gop_sim_hunt *hunt, int in_a_hurry)
 {

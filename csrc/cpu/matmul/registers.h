@@ -28,7 +28,7 @@ enum { VECTOR = 16, ROWS = 6, COMPLEX_ROWS = 6, COMPLEX_VECTORS = 1 };
 #endif
 
 /* Products that are added in one register before the sum is added to the earlier ones. Shorter
- * chains round less than one long chain; longer chains would take less time for packing. */
+ * chains round less than one long chain; longer chains would spend less time on packing. */
 enum { KC = 256 };
 
 typedef uint8_t vector_u8 __attribute__((vector_size(VECTOR)));
