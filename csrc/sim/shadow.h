@@ -96,8 +96,8 @@ typedef struct gop_sim_hunt {
     int nsuspects, suspects_room;
 } gop_sim_hunt;
 
-/* The block's first load of shared memory that no thread had stored to. The message depends on
- * whether a thread stores there later, so the lane goes on, with 0. */
+/* The block's first load of shared memory that no thread has stored to. The message depends on
+ * whether a thread stores there later, so the lane continues, with the value 0. */
 typedef struct gop_sim_early {
     gop_sim_access access; /* of 0 bytes if there was none */
     gop_sim_index thread;

@@ -29,7 +29,7 @@ enum {
     NAME(HIGHEST) = 2 * NAME(BIAS) - (sizeof(R) == 4 ? 0 : TERM_BITS + 1),
 };
 
-/* What passes over rows have found in each lane. */
+/* The state of a pass: the sums and extreme magnitudes of each lane. */
 typedef struct NAME(exact_lanes) {
     exact_units units;
     double total[FOLDS][ACROSS];   /* exact if the lane's exponents allow it */

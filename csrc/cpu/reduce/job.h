@@ -134,8 +134,8 @@ typedef struct reduce_plan {
     int casts_alone; /* elements need only the cast */
     int stops;       /* any, all, positions of booleans: the key `least` decides */
     int8_t least;
-    int bytes; /* they are decided by the first byte that is 0, or by the first that is not */
-    int position; /* positions are wanted: argmin, argmax, and complex min and max */
+    int bytes;    /* the first byte that is 0, or the first that is not, decides */
+    int position; /* positions are computed: argmin, argmax, and complex min and max */
     int key_flags;
     _Alignas(16) char none[16]; /* the identity */
     /* How plan.h divides the work. */

@@ -39,7 +39,7 @@ typedef struct side {
 /* A kernel's plan. */
 typedef struct tiling {
     int tiled;  /* 0: blocks or rows are faster */
-    int stream; /* write past the caches */
+    int stream; /* use streaming stores */
     int small;  /* all fits in the L2 cache, so rows may be written in any order */
     int cached; /* the same if rows do not map to the same sets */
     int workers;
