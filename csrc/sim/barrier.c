@@ -1,10 +1,11 @@
 /*
- * barrier.c - __syncthreads: whether all threads of the block come to the same one, each time.
+ * barrier.c - __syncthreads: whether all threads of the block reach the same barrier each time.
  *
- * A barrier is known by its place in the source. Behind a statement that has one in it, as a
- * branch or a loop, a lane says that it has done with it (gpuops/_compile/barriers.py). Who has
- * done with it more often than a lane that waits inside has passed that barrier by. Who returns
- * from inside says nothing: a GPU does not wait for a thread that has returned.
+ * A barrier is identified by its place in the source. When a lane leaves a statement that
+ * contains a barrier, as a branch or a loop, it reports that (gpuops/_compile/barriers.py). A
+ * lane that has left the statement more often than a lane that waits inside has skipped that
+ * barrier. A lane that returns from inside reports nothing: a GPU does not wait for a thread
+ * that has returned.
  */
 #include "sim/calls.h"
 #include "sim/check.h"
@@ -40,11 +41,11 @@ static int times_of(const gop_sim_lane *lane, const gop_sim_done *statement)
     return 0;
 }
 
-/* Whether `ahead` has done with a statement in which `behind` still waits. The counts of living
- * lanes say nothing about functions that only some lanes called. */
+/* Whether `ahead` has left a statement in which `behind` still waits. If `ahead` is alive, only
+ * statements of the kernel's body count: a function may have been called by some lanes only. */
 static int is_past(const gop_sim_lane *ahead, const gop_sim_lane *behind, int has_ended)
 {
-    const int line = behind->line & 0xffff; /* simt.py tells those of one line apart */
+    const int line = behind->line & 0xffff; /* high bits: which one of that line */
     for (int i = 0; i < ahead->ndone; i++) {
         const gop_sim_done *d = &ahead->done[i];
         if ((has_ended || d->in_kernel) && d->first <= line && line <= d->last &&
@@ -61,7 +62,7 @@ static int waits(const gop_sim_worker *w, int l)
     return (int)(w->warp[l / GOP_SIM_WARP].at_barrier >> l % GOP_SIM_WARP & 1);
 }
 
-/* The first lane that waits at a barrier in another line than `line`; -1: in any. */
+/* The first lane that waits at a barrier in a line other than `line`; -1: in any line. */
 static const gop_sim_lane *waiting(const gop_sim_worker *w, int line)
 {
     for (int l = 0; l < w->lanes; l++)

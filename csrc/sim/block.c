@@ -1,8 +1,8 @@
 /*
- * block.c - one block: lanes on fibers, warps in lockstep where they are counted, barriers.
+ * block.c - one block: lanes on fibers, warps in lockstep if they are counted, barriers.
  *
- * A lane runs until it must wait. One that never waits ends on the stack it began on, and the
- * next begins there: a kernel without barriers is a plain loop over its lanes.
+ * A lane runs until it must wait. A lane that never waits ends on the stack it began on, and
+ * the next one starts there. So a kernel without barriers is a plain loop over its lanes.
  */
 #include "sim/check.h"
 #include "sim/counters.h"
@@ -47,7 +47,7 @@ static gop_sim_lane *starting(gop_sim_worker *w, int n)
     return &w->all[n];
 }
 
-/* One of these lanes of a warp, as a number. */
+/* Chooses one of these lanes of a warp. */
 static int one_of(gop_sim_worker *w, unsigned lanes)
 {
     if (w->schedule.turns == GOP_SIM_REVERSED) return 31 - __builtin_clz(lanes);
@@ -63,7 +63,7 @@ static int warps_of(const gop_sim_worker *w)
     return (w->lanes + GOP_SIM_WARP - 1) / GOP_SIM_WARP;
 }
 
-/* The warp that goes on as number n of a round. */
+/* The warp that runs as number n of a round. */
 static int turn_of(const gop_sim_worker *w, int n, uint64_t random)
 {
     const int warps = warps_of(w);
@@ -72,7 +72,7 @@ static int turn_of(const gop_sim_worker *w, int n, uint64_t random)
     return n;
 }
 
-/* Every lane once, in an order by chance. */
+/* Fills w->order with a random permutation of the lanes. */
 static void shuffle_lanes(gop_sim_worker *w)
 {
     for (int l = 0; l < w->lanes; l++) {
@@ -84,7 +84,7 @@ static void shuffle_lanes(gop_sim_worker *w)
 
 /* ---- starting and going on ---- */
 
-/* What a fiber does: lanes that have not started, one after another. */
+/* The body of a fiber: runs lanes that have not started, one after another. */
 static void fiber_main(void)
 {
     for (;;) {
@@ -104,7 +104,7 @@ static void fiber_main(void)
     }
 }
 
-/* Goes on with a fiber until its lane waits or ends. */
+/* Resumes a fiber until its lane waits or ends. */
 static void go_on(gop_sim_worker *w, gop_fiber *fiber)
 {
     w->fiber = fiber;
@@ -114,7 +114,7 @@ static void go_on(gop_sim_worker *w, gop_fiber *fiber)
     } while (w->rests && gop_sim_goes_on(w));
 }
 
-/* Starts lanes [first, end): each ends or waits. */
+/* Starts lanes [first, end). Each runs until it ends or waits. */
 static gop_status start_lanes(gop_sim_worker *w, int first, int end)
 {
     w->next = first;
@@ -129,7 +129,7 @@ static gop_status start_lanes(gop_sim_worker *w, int first, int end)
     return GOP_OK;
 }
 
-/* Goes on with the lanes of a warp, one after another, each until it ends or waits again. */
+/* Resumes the lanes of a warp one after another, each until it ends or waits again. */
 static void resume(gop_sim_worker *w, int warp, unsigned lanes)
 {
     while (lanes && !w->failed) {
@@ -143,7 +143,7 @@ static void resume(gop_sim_worker *w, int warp, unsigned lanes)
 
 /* ---- warps ---- */
 
-/* The lanes of one meeting that all its members have come to, or 0. */
+/* The members of a meeting that all its members have reached; 0: there is none. */
 static unsigned complete_meeting(const gop_sim_worker *w, int warp)
 {
     const gop_sim_warp *v = &w->warp[warp];
@@ -162,7 +162,7 @@ static unsigned complete_meeting(const gop_sim_worker *w, int warp)
     return 0;
 }
 
-/* Gives every member its result before any of them goes on. */
+/* Gives every member its result, before any of them resumes. */
 static void exchange_lanes(gop_sim_lane *lanes, unsigned members)
 {
     unsigned ballot = 0;
@@ -181,8 +181,8 @@ static unsigned can_access(const gop_sim_warp *v)
     return v->at_access & ~v->polls;
 }
 
-/* The lanes at the lowest instruction among those that wait at an access: the ones behind catch
- * up with the ones ahead, so that a loop's lanes meet again after it. */
+/* Finds the lanes at the lowest instruction among those that wait at an access. So lanes that
+ * are behind catch up, and the lanes of a loop reconverge after it. */
 static unsigned lowest(const gop_sim_worker *w, int warp)
 {
     const gop_sim_lane *lanes = &w->all[warp * GOP_SIM_WARP];
@@ -198,7 +198,8 @@ static unsigned lowest(const gop_sim_worker *w, int warp)
     return group;
 }
 
-/* Runs a warp until none of its lanes can go on by itself, or by chance another one goes on. */
+/* Runs a warp until none of its lanes can go on alone. Under the random schedule it may return
+ * earlier. */
 static void advance(gop_sim_worker *w, int warp)
 {
     gop_sim_warp *v = &w->warp[warp];
@@ -261,11 +262,11 @@ static void begin_block(gop_sim_worker *w)
         w->random = gop_sim_mix(w->random, at_block.z);
         shuffle_lanes(w);
     }
-    /* Shared memory holds what it holds: here, NaN and -1. */
+    /* Shared memory starts undefined: here it is all ones, which is NaN and -1. */
     memset(w->memory + GOP_SIM_STATIC, 0xff, w->launch->shared);
 }
 
-/* Lets all lanes pass the barrier; a lane that has returned is not waited for. */
+/* Lets the waiting lanes pass the barrier. Lanes that have returned do not count. */
 static void pass_barrier(gop_sim_worker *w)
 {
     uint64_t count = 0;
@@ -286,8 +287,8 @@ static void pass_barrier(gop_sim_worker *w)
     }
 }
 
-/* Takes the stacks back from lanes that began and will never end. All begin anew: a frame that
- * was larger than a stack has been written over those below it, in use or not. */
+/* Takes back the stacks of lanes that will never end. All idle fibers are reset: a frame larger
+ * than a stack may have overwritten the stacks below it. */
 static gop_status abandon(gop_sim_worker *w)
 {
     if (w->fault.signal) gop_sim_fault_said(w);

@@ -1,6 +1,6 @@
 /*
- * calls.c - printf, clock, the smaller or larger number of kernels, and what compilers call by
- * themselves.
+ * calls.c - printf, clock, minimum and maximum for kernels, and functions that compilers call
+ * implicitly.
  */
 #define _GNU_SOURCE /* clock_gettime */
 #include "sim/calls.h"
@@ -24,7 +24,7 @@ int gop_sim_printf(const char *format, ...)
     return count;
 }
 
-/* Python's own output goes past the C library's: in order only if this is not kept back. */
+/* Flushes the C library's output, so that it comes before what Python prints later. */
 void gop_sim_printed(void)
 {
     if (__atomic_exchange_n(&printed, 0, __ATOMIC_RELAXED)) fflush(stdout);

@@ -1,5 +1,5 @@
 /*
- * calls.h - functions of the C library that kernels compiled by Python have in another way.
+ * calls.h - replacements of functions of the C library for kernels that Python compiles.
  */
 #ifndef GOP_SIM_CALLS_H
 #define GOP_SIM_CALLS_H
@@ -12,30 +12,31 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* printf: what is printed is on its way when the launch ends. */
+/* printf: the output is flushed when the launch ends. */
 __attribute__((format(printf, 1, 2))) int gop_sim_printf(const char *format, ...);
 long gop_sim_clock(void);
-/* As PTX has them: NaN is no number, and -0 is less than 0. */
+/* As in PTX: a NaN operand is ignored, and -0 is less than 0. */
 float gop_sim_fminf(float a, float b);
 float gop_sim_fmaxf(float a, float b);
 double gop_sim_fmin(double a, double b);
 double gop_sim_fmax(double a, double b);
 
-/* What -fsanitize=float-cast-overflow and shift-exponent find: by the compilers' layout. */
+/* Called by -fsanitize=float-cast-overflow and shift-exponent, with their data. */
 void gop_sim_cast(const void *cast, uintptr_t value, const void *pc);
 void gop_sim_shift(const void *shift, uintptr_t value, uintptr_t by, const void *pc);
 
-/* The lane that runs has done with a statement whose barriers are in these lines. */
+/* Says that the running lane has left a statement whose barriers are in these lines. */
 void gop_sim_done_with(int first, int last, int in_kernel);
 
-/* Python calls these by name: gpuops/_compile/watch.py. Who is told of a block that takes
- * longer, and says 1 to stop; and where this thread's last launch was when it was stopped, or
- * NULL. */
+/* Python calls these by name: gpuops/_compile/watch.py. gop_sim_watch sets the function that is
+ * told of a block that runs longer than `seconds`, and that returns 1 to stop.
+ * gop_sim_stopped_at says where this thread's last launch was stopped, or NULL. */
 typedef int gop_sim_tell(const char *text);
 void gop_sim_watch(double seconds, gop_sim_tell *told);
 const char *gop_sim_stopped_at(void);
 
-/* What a compiler calls by itself, as for copies of structures: no access of a kernel's own. */
+/* Calls that the compiler inserts, as to copy structures. They are no accesses of the kernel.
+ */
 void *__wrap_memset(void *to, int value, size_t bytes);
 void *__wrap_memcpy(void *to, const void *from, size_t bytes);
 void *__wrap_memmove(void *to, const void *from, size_t bytes);
@@ -46,6 +47,6 @@ int __wrap_memcmp(const void *a, const void *b, size_t bytes);
 }
 #endif
 
-void gop_sim_printed(void); /* after a launch */
+void gop_sim_printed(void); /* called after a launch */
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * check.c - every access of a kernel, held against what CUDA leaves undefined.
+ * check.c - checks every access of a kernel for what CUDA leaves undefined.
  */
 #define _GNU_SOURCE /* dladdr, sysconf */
 #include <dlfcn.h>
@@ -11,7 +11,7 @@
 
 #include "sim/shadow.h"
 
-static __thread int own = -1; /* this thread's wish; -1: the environment's */
+static __thread int own = -1; /* this thread's setting; -1: the environment's */
 
 int gop_sim_set_checks(int wanted)
 {
@@ -57,8 +57,8 @@ static void *forget_worker(void *argument)
     return NULL;
 }
 
-/* What is remembered of a gigabyte is freed in longer than Ctrl-C may take: by another thread.
- */
+/* Frees the shadow memory. For a gigabyte that is too slow after Ctrl-C, so if it is urgent
+ * another thread frees it. */
 void gop_sim_hunt_end(gop_sim_hunt *hunt, int in_a_hurry)
 {
     enum { MANY = 1 << 16 }; /* pages */
@@ -83,10 +83,10 @@ void gop_sim_checks_begin(gop_sim_worker *w, gop_sim_hunt *hunt)
     if (!hunt) return;
     w->arrays = hunt->arrays;
     w->last = NULL;
-    if (w->counters) return; /* a profile has the places checked, and no more */
+    if (w->counters) return; /* under a profile only bounds are checked */
     if (!w->kept_checks) w->kept_checks = calloc(1, sizeof *w->kept_checks);
     w->checks = w->kept_checks;
-    if (!w->checks) return; /* no memory for finding mistakes: the kernel still runs */
+    if (!w->checks) return; /* no memory for the checks: the kernel still runs */
     w->checks->hunt = hunt;
     memset(w->checks->near, 0, sizeof w->checks->near);
 }
@@ -112,12 +112,12 @@ void gop_sim_checks_block(gop_sim_worker *w)
 
 static const char *const does[] = {"loads", "stores", "updates"};
 
-/* The array that an access outside of all arrays is meant for. An index too large is the usual
- * mistake, one below 0 lies close to the begin. */
+/* Guesses the array that an access outside all arrays was meant for. Usually an index is too
+ * large; a negative one is close to the start of its array. */
 static const gop_sim_array *meant(const gop_sim_arrays *arrays, uintptr_t address,
                                   uintptr_t *distance)
 {
-    enum { CLOSE = 256, FAR = 1 << 24 }; /* farther away than that says nothing */
+    enum { CLOSE = 256, FAR = 1 << 24 }; /* bytes; an array farther away is not named */
     const gop_sim_array *before = NULL, *behind = NULL;
     for (int i = 0; i < arrays->count; i++) {
         const gop_sim_array *array = &arrays->at[i];
@@ -172,7 +172,8 @@ static int is_out_of_bounds(const gop_sim_worker *w, const gop_sim_access *a)
     return 0;
 }
 
-/* "sim: k: block ..., thread ... loads s[255], shared memory that no thread of the block". */
+/* Writes "sim: k: block ..., thread ... loads s[255], shared memory that no thread of the
+ * block". */
 static const char *early_text(const gop_sim_worker *w, char text[640])
 {
     const gop_sim_early *e = &w->checks->early;
@@ -236,7 +237,7 @@ int gop_sim_stored_late(const gop_sim_worker *w, const gop_sim_access *a)
     return 0;
 }
 
-/* Reports the early load if no thread is known to have stored there after it. */
+/* Reports the early load if no other thread is known to have stored there later. */
 static gop_status early_said(const gop_sim_worker *w, const char *stores)
 {
     const gop_sim_early *e = &w->checks->early;
@@ -246,7 +247,7 @@ static gop_status early_said(const gop_sim_worker *w, const char *stores)
         return gop_fail(GOP_DEVICE_FAILED,
                         "%s %s: store to it first, and put __syncthreads() between%s", text,
                         stores, e->waits);
-    return gop_fail(/* another barrier is no cure */
+    return gop_fail(/* another barrier would not help */
                     GOP_DEVICE_FAILED,
                     "%s %s, though all have passed a barrier: compare the places that are "
                     "stored to with "
@@ -257,9 +258,10 @@ static gop_status early_said(const gop_sim_worker *w, const char *stores)
 
 void gop_sim_checks_abandon(gop_sim_worker *w)
 {
-    /* Whatever came after that may be for want of a value. */
+    /* A later failure may be a consequence of the uninitialised value, so that one is reported.
+     */
     if (w->checks->early.access.bytes) early_said(w, "has stored to so far");
-    gop_sim_unlock(w->checks); /* a lane that was stopped in the middle of a store holds it */
+    gop_sim_unlock(w->checks); /* a lane that was stopped during a store holds it */
 }
 
 gop_status gop_sim_checks_over(gop_sim_worker *w)
@@ -274,7 +276,7 @@ static gop_sim_index index_of(gop_sim_index size, uint32_t number)
     return (gop_sim_index){number % size.x, number / size.x % size.y, number / size.x / size.y};
 }
 
-/* What would mend it. */
+/* Advice on how to fix the race. */
 static const char *advice_of(const gop_sim_clash *c)
 {
     if (c->updates)
@@ -299,7 +301,7 @@ static const char *advice_of(const gop_sim_clash *c)
                "comes after; or, if the blocks meet at an atomic, put __threadfence() between "
                "the accesses and an atomic of both blocks: in the block that stores after its "
                "store, in the one that loads after its atomic";
-    /* Counters of a block are set, counted in and handed out: three times, with barriers. */
+    /* A block's counter is set, incremented and read: three phases, with barriers between. */
     if (c->access.kind == GOP_SIM_ATOMIC || c->other.kind == GOP_SIM_ATOMIC)
         return c->is_shared
                    ? "with no barrier between: a race; put __syncthreads() between them; only "
@@ -368,7 +370,7 @@ static int inside_global(gop_sim_worker *w, const gop_sim_access *a)
             return 1;
         }
     }
-    /* Tables and variables of the kernel's own library. */
+    /* Constants and variables of the kernel's own library are allowed. */
     Dl_info code, data;
     if (dladdr(w->launch->function, &code) && dladdr((void *)a->address, &data) &&
         code.dli_fbase == data.dli_fbase)

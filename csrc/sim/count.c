@@ -1,5 +1,5 @@
 /*
- * count.c - what the lanes that wait at one instruction do together, by a device's rules.
+ * count.c - counts the memory requests of warps, by a device's rules.
  */
 #include "sim/counters.h"
 #include "sim/record.h"
@@ -101,7 +101,7 @@ void gop_sim_count(gop_sim_worker *w, const gop_sim_warp *warp, unsigned group)
 {
     const gop_sim_lane *lanes = &w->all[(warp - w->warp) * GOP_SIM_WARP];
     const gop_sim_access *one = &lanes[__builtin_ctz(group)].access;
-    if (lanes[__builtin_ctz(group)].place & 1) return; /* not an access of a lane */
+    if (lanes[__builtin_ctz(group)].place & 1) return; /* no access: a jump back */
     gop_sim_request requests[GOP_SIM_NSPACES];
     requests[0].count = requests[1].count = 0;
     for (unsigned m = group; m; m &= m - 1) {

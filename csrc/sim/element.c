@@ -9,7 +9,8 @@ static gop_sim_element of_shared(const gop_sim_worker *w, int at, int bytes)
 {
     gop_sim_element e = {0, at - GOP_SIM_STATIC, bytes, 1};
     if (at >= GOP_SIM_STATIC) return e;
-    /* Variables lie in the order of their sites: the last one that begins before. */
+    /* Variables are in the order of their sites: take the last one that begins at or before
+     * `at`. */
     for (int s = 0; s < w->sites; s++) {
         const int begin = (int)((char *)w->site[s].memory - w->memory);
         if (begin > at) break;

@@ -1,9 +1,10 @@
 /*
- * fault.c - a lane that the CPU stops: it divided by zero, or touched memory that is not there.
+ * fault.c - lanes that the CPU stops: they divide by zero, or touch memory that does not exist.
  *
- * The signal's handler ends the lane's turn as if it had stopped by itself: the thread goes on
- * in its scheduler, where the sentence is made. A signal that no lane caused is passed on to
- * whoever had it before the launch. And what the compiler's own checks find, and assert.
+ * The signal handler suspends the lane as if it had stopped by itself: the thread continues in
+ * its scheduler, which writes the sentence. A signal that no lane caused is passed on to the
+ * handler that was installed before the launch. The file also holds what the compiler's checks
+ * and assert call.
  */
 #define _GNU_SOURCE /* dladdr, REG_RIP */
 #include <dlfcn.h>
@@ -20,12 +21,12 @@ static const int caught[] = {SIGFPE, SIGSEGV, SIGBUS, SIGILL};
 enum { CAUGHT = sizeof caught / sizeof *caught };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int launches; /* that run now */
+static int launches; /* launches that run now */
 static struct sigaction before[CAUGHT];
 
 /* ---- the handler ---- */
 
-/* To the handler from before; without one the signal ends the process, as it would have. */
+/* Calls the earlier handler. Without one, the signal ends the process, as it would have. */
 static void pass_on(int number, siginfo_t *info, void *context)
 {
     static __thread int inside;
@@ -36,7 +37,7 @@ static void pass_on(int number, siginfo_t *info, void *context)
     if (!is_function || inside) {
         signal(number, SIG_DFL);
         if (info->si_code <= 0)
-            raise(number); /* was sent: the code itself does not fail again */
+            raise(number); /* it was sent: returning would not raise it again */
         return;
     }
     inside = 1;
@@ -47,7 +48,8 @@ static void pass_on(int number, siginfo_t *info, void *context)
 
 #if defined(__x86_64__)
 
-/* F6 or F7, whose third operand says 6 or 7, divides rdx:rax. */
+/* Whether an integer division fails because the dividend rdx:rax is the lowest integer. The
+ * opcode is F6 or F7, after prefixes that say the width. */
 static int divides_lowest(const ucontext_t *context)
 {
     const greg_t *registers = context->uc_mcontext.gregs;
@@ -80,7 +82,7 @@ static gop_sim_fault fault_of(int number, const siginfo_t *info, const ucontext_
 
 static gop_sim_fault fault_of(int number, const siginfo_t *info, const ucontext_t *context)
 {
-    (void)context; /* where the lane is, is not known: all is passed on */
+    (void)context; /* the pc is not known, so every signal is passed on */
     return (gop_sim_fault){number, 0, 0, (uintptr_t)info->si_addr, 0};
 }
 
@@ -92,7 +94,7 @@ static void handle(int number, siginfo_t *info, void *context)
     const gop_sim_fault fault = fault_of(number, info, context);
     const gop_fiber *fiber = w ? w->fiber : NULL;
     const int was_sent = info->si_code <= 0; /* by kill, to the process */
-    /* A large frame may reach below all the stacks that were made together. */
+    /* A large frame may reach below all the stacks that were allocated together. */
     enum { BELOW = GOP_FIBERS_MADE * (GOP_FIBER_RED + GOP_FIBER_STACK) + GOP_FIBER_RED };
     if (was_sent || !fiber ||
         fault.stack - (uintptr_t)(fiber->stack - BELOW) >= BELOW + GOP_FIBER_STACK) {
@@ -114,7 +116,7 @@ void gop_sim_faults_begin(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* A handler that somebody has set since stays. */
+/* Restores the earlier handlers, except where another one was installed since. */
 void gop_sim_faults_end(void)
 {
     struct sigaction now;
@@ -135,8 +137,8 @@ static int is_of_kernel(const gop_sim_worker *w, uintptr_t pc)
            code.dli_fbase == kernel.dli_fbase;
 }
 
-/* Where the kernel was; if it had called something, the place that returns come to is near the
- * top of its stack. Places are told by where they return to: one behind. */
+/* The kernel's instruction at the fault. If the kernel had called a function, its return
+ * address is near the top of the stack. Places are return addresses, hence the + 1. */
 static const void *place_of_fault(const gop_sim_worker *w)
 {
     const gop_sim_fault *f = &w->fault;
@@ -185,7 +187,7 @@ void gop_sim_assert(const char *condition, const char *file, unsigned line,
 {
     char text[512];
     gop_sim_worker *w = gop_sim_here;
-    (void)file, (void)line, (void)function; /* the sentence tells the place of the call */
+    (void)file, (void)line, (void)function; /* the sentence names the place by the pc */
     gop_fail(GOP_DEVICE_FAILED, "%s asserts `%.300s`, which is false",
              gop_sim_who(w, w->lane, CALLER, text), condition);
     end_lane(w);
@@ -199,10 +201,9 @@ void gop_sim_abort(void)
     end_lane(w);
 }
 
-/* What -fsanitize=bounds says of an index, by the layout that gcc and clang share. */
+/* What -fsanitize=bounds passes about an index, in the layout that gcc and clang share. */
 typedef struct type_name {
-    uint16_t kind,
-        detail; /* of an integer: whether it is signed, and twice the log2 of its bits */
+    uint16_t kind, detail; /* of an integer: is_signed + 2 * log2(bits) */
     char name[];
 } type_name;
 
@@ -219,7 +220,7 @@ void gop_sim_overrun(const void *array, uintptr_t index, const void *pc)
     const uint64_t high = (uint64_t)index << unused;
     const long long value =
         bad->index->detail & 1 ? (long long)high >> unused : (long long)(high >> unused);
-    const int length = (int)strlen(bad->array->name) - 2; /* it stands in quotes */
+    const int length = (int)strlen(bad->array->name) - 2; /* the name is in quotes */
     char text[512];
     gop_sim_worker *w = gop_sim_here;
     gop_fail(GOP_DEVICE_FAILED,
@@ -229,14 +230,14 @@ void gop_sim_overrun(const void *array, uintptr_t index, const void *pc)
     end_lane(w);
 }
 
-/* What these say, where mistakes are looked for. */
+/* What the checks of casts and shifts pass. */
 typedef struct bad_cast {
     const char *file;
     uint32_t line, column;
     const type_name *from, *to;
 } bad_cast;
 
-/* A type's name without its quotes, of at most 60 letters. */
+/* Writes a type's name without its quotes, at most 60 characters. */
 static void name_of(const type_name *type, char *name)
 {
     const int length = (int)strlen(type->name) - 2;

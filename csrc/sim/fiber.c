@@ -1,6 +1,7 @@
 /*
- * fiber.c - making stacks to switch between: by assembly on x86-64, by ucontext elsewhere,
- * which also saves the signal mask, by a system call: right anywhere, but far slower.
+ * fiber.c - makes stacks to switch between: by assembly on x86-64, by ucontext elsewhere.
+ *
+ * ucontext also saves the signal mask by a system call. It works everywhere, but is far slower.
  */
 #define _GNU_SOURCE /* MAP_ANONYMOUS, MAP_NORESERVE, REG_RIP */
 #include "sim/fiber.h"
@@ -12,27 +13,28 @@
 
 #ifdef GOP_FIBER_ASSEMBLY
 
-/* Stacks lie a power of two apart: begun at the same height, all would share the same few lines
- * of the caches. */
+/* The start of a fiber's stack. Stacks are a power of two apart: if all began at the same
+ * offset, they would share a few cache sets. */
 static char *bottom(const gop_fiber *fiber)
 {
     const uintptr_t number = (uintptr_t)fiber->stack / (GOP_FIBER_STACK + GOP_FIBER_RED);
     return fiber->stack + GOP_FIBER_STACK - number % 64 * 128;
 }
 
-/* As if `entry` had been called and had switched away before its first instruction. */
+/* Makes the stack look as if `entry` had been called and had switched away at once. */
 void gop_fiber_reset(gop_fiber *fiber, void (*entry)(void))
 {
     void **top = (void **)bottom(fiber);
-    *--top = NULL; /* the address entry would return to; also what aligns the stack */
+    *--top = NULL; /* the return address of entry; it also aligns the stack */
     *--top = (void *)entry;
     fiber->top = top;
 }
 
-/* What gop_fiber_switch left on the stack of `to`, and would take from there. */
+/* Resumes `to` from a signal handler: restores what gop_fiber_switch has pushed on its stack.
+ */
 void gop_fiber_leave(void *context, gop_fiber *to)
 {
-    enum { DOWNWARDS = 0x400 }; /* the direction flag: the lane may have been in memmove */
+    enum { DOWNWARDS = 0x400 }; /* the direction flag, which memmove may have set */
     greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
     void **top = to->top;
     registers[REG_RIP] = (greg_t)top[0];
@@ -63,9 +65,9 @@ void gop_fiber_leave(void *context, gop_fiber *to)
 
 #endif
 
-/* Pages are touched as stacks grow. Below each lies a red zone, that a function may have taken
- * before its first look at the room left (paths.c); it is not protected, as a process may have
- * few mappings. Below the lowest one is one more, which is. */
+/* Pages are committed as stacks grow. Below each stack is a red zone, for a function that takes
+ * more before its first check of the room left (paths.c). Red zones are not protected, because
+ * a process may have few mappings. A protected one is below the lowest stack. */
 int gop_fibers_make(gop_fiber **list, void (*entry)(void))
 {
     enum { EACH = GOP_FIBER_RED + GOP_FIBER_STACK };

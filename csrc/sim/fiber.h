@@ -1,5 +1,5 @@
 /*
- * fiber.h - stacks that a thread switches between by hand: one for each lane that waits.
+ * fiber.h - stacks that a thread switches between: one for each lane that waits.
  */
 #ifndef GOP_SIM_FIBER_H
 #define GOP_SIM_FIBER_H
@@ -14,14 +14,14 @@
 
 enum {
     GOP_FIBER_STACK = 64 * 1024,
-    GOP_FIBER_RED = 64 * 1024,     /* more below it, for what is noticed only after the fact */
-    GOP_FIBER_RESERVE = 12 * 1024, /* of a stack: what the runtime itself may take */
-    GOP_FIBERS_MADE = 32,          /* at a time */
+    GOP_FIBER_RED = 64 * 1024,     /* red zone below it, for overflows that are noticed late */
+    GOP_FIBER_RESERVE = 12 * 1024, /* bytes of a stack that the runtime itself may take */
+    GOP_FIBERS_MADE = 32,          /* fibers allocated at a time */
 };
 
 typedef struct gop_fiber {
 #ifdef GOP_FIBER_ASSEMBLY
-    void *top; /* of its stack, while it does not run */
+    void *top; /* its stack pointer while it does not run */
 #else
     ucontext_t context;
 #endif
@@ -29,17 +29,19 @@ typedef struct gop_fiber {
     struct gop_fiber *next;
 } gop_fiber;
 
-/* Makes GOP_FIBERS_MADE fibers that begin in `entry`, in front of *list; 0: no memory. */
+/* Allocates GOP_FIBERS_MADE fibers that begin in `entry`, and puts them before *list. Returns 0
+ * if there is no memory. */
 int gop_fibers_make(gop_fiber **list, void (*entry)(void));
-/* Back to the start of `entry`, whatever it was doing. */
+/* Resets a fiber to the start of `entry`. */
 void gop_fiber_reset(gop_fiber *fiber, void (*entry)(void));
-/* In a signal's handler, with its third argument: the thread goes on with `to` after it. */
+/* Called in a signal handler with its third argument: the thread continues with `to`
+ * afterwards. */
 void gop_fiber_leave(void *context, gop_fiber *to);
 #ifdef GOP_FIBER_ASSEMBLY
 
-/* Goes on with `to` where it stopped; comes back when somebody goes on with `from`. In place: a
- * return would be predicted to the fiber that called, not to the one that comes back. Below the
- * stack's top a function that calls nothing may keep 128 bytes. */
+/* Resumes `to` where it stopped. Returns when `from` is resumed. It is inlined because a return
+ * would be predicted to go to the fiber that called. It skips 128 bytes below the stack
+ * pointer, the ABI's red zone, which a leaf function may use. */
 static inline __attribute__((always_inline)) void gop_fiber_switch(gop_fiber *from,
                                                                    gop_fiber *to)
 {

@@ -1,5 +1,5 @@
 /*
- * lane.c - what a lane asks: where it is, shared memory, to wait for others.
+ * lane.c - services for a lane: its indices, shared memory, waiting for others.
  */
 #include "sim/check.h"
 #include "sim/rules.h"
@@ -36,14 +36,14 @@ unsigned gop_sim_lane_of_warp(void)
     return (unsigned)(gop_sim_here->lane - gop_sim_here->all) % GOP_SIM_WARP;
 }
 
-/* Bytes that a kernel may declare. */
+/* Bytes of static shared memory that a kernel may declare. */
 static size_t declarable_shared(const gop_sim_worker *w)
 {
     const size_t all = gop_sim_most_shared(w->launch, 0);
     return all ? all - w->launch->shared : GOP_SIM_STATIC;
 }
 
-/* nvcc refuses such a kernel. */
+/* Stops a kernel that declares too much shared memory, which nvcc would refuse. */
 static void refuse_shared(gop_sim_worker *w, size_t bytes, const void *pc)
 {
     char text[512];
@@ -101,7 +101,8 @@ int gop_sim_barrier(int value, int line)
     return (int)lane->result;
 }
 
-/* It would wait for others and they not for it. */
+/* Stops a lane whose own mask leaves it out: it would wait for lanes that do not wait for it.
+ */
 static void refuse_mask(gop_sim_worker *w, unsigned mask, const void *pc)
 {
     char text[512];

@@ -1,8 +1,9 @@
 /*
- * launch.c - one launch: its blocks on the threads of the pool, until they are done or Ctrl-C.
+ * launch.c - one launch: runs its blocks on the threads of the pool, until all are done or
+ * Ctrl-C.
  *
- * Every thread takes blocks until none are left. The calling one then waits for the others: it
- * alone hears Ctrl-C, so it must not sleep longer than the promise for that.
+ * Every thread takes blocks until none are left. The calling thread then waits for the others.
+ * Only it handles Ctrl-C, so it wakes up often enough to react in time.
  */
 #define _GNU_SOURCE /* sigaltstack, pthread_condattr_setclock */
 #include <pthread.h>
@@ -48,11 +49,11 @@ typedef struct launching {
     gop_sim_hunt *hunt; /* NULL: nothing is checked */
     gop_sim_schedule schedule;
     gop_sim_crew crew;
-    gop_error error;          /* of the first thread that has met a failure */
-    int64_t next, end, piece; /* items of the stage: to be taken; how many at a time */
-    pthread_mutex_t lock;     /* guards what follows */
+    gop_error error;          /* of the first thread that failed */
+    int64_t next, end, piece; /* the stage's next item and end; items taken at a time */
+    pthread_mutex_t lock;     /* guards the fields below */
     pthread_cond_t changed;
-    int playing, over; /* other threads with a piece; none is left and they are done */
+    int playing, over; /* other threads that run a piece; the stage is over */
 } launching;
 
 static void keep_error(launching *l, gop_status status)
@@ -62,7 +63,7 @@ static void keep_error(launching *l, gop_status status)
     l->error.code = status;
 }
 
-/* Items [first, end) of the stage. */
+/* Runs items [first, end) of the stage. */
 static void run_blocks(launching *l, gop_sim_worker *worker, int64_t first, int64_t end)
 {
     const gop_sim_plan *plan = &l->plan;
@@ -102,7 +103,8 @@ static int stopped(const gop_sim_crew *crew)
     return __atomic_load_n(&crew->stopped, __ATOMIC_ACQUIRE);
 }
 
-/* Called on the calling thread's own stack: a signal's handler may run any Python code here. */
+/* Looks for Ctrl-C on the calling thread's own stack: a signal handler may run any Python code.
+ */
 static void listen(gop_sim_crew *crew)
 {
     if (stopped(crew)) return;
@@ -114,7 +116,7 @@ static void listen(gop_sim_crew *crew)
 
 int gop_sim_goes_on(gop_sim_worker *w)
 {
-    gop_sim_here = NULL; /* a handler may launch a kernel of its own on this thread */
+    gop_sim_here = NULL; /* a signal handler may launch a kernel on this thread */
     if (w->listens) listen(w->crew);
     gop_sim_here = w;
     if (stopped(w->crew)) {
@@ -141,16 +143,16 @@ void gop_sim_rest(gop_sim_worker *w, const void *pc, ptrdiff_t room)
     gop_sim_stop(w);
 }
 
-/* Whether this is the child that a handler made, in which no other thread goes on. */
+/* Whether a signal handler has forked and this is the child, where no other thread exists. */
 static int is_alone(const launching *l)
 {
     return l->crew.heard != GOP_OK && l->crew.heard != GOP_INTERRUPTED;
 }
 
-/* With the lock held; returns after a while at the latest. */
+/* Waits for a change, at most TURN. The caller holds the lock. */
 static void wait_a_turn(launching *l)
 {
-    enum { TURN = 20 * 1000 * 1000 }; /* nanoseconds from one look for Ctrl-C to the next */
+    enum { TURN = 20 * 1000 * 1000 }; /* nanoseconds between two looks for Ctrl-C */
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_nsec += TURN;
@@ -159,7 +161,7 @@ static void wait_a_turn(launching *l)
     pthread_cond_timedwait(&l->changed, &l->lock, &until);
 }
 
-/* The next piece; 0: there is none. */
+/* Runs the next piece. Returns 0 if there is none. */
 static int play_piece(launching *l, int is_caller)
 {
     if (stopped(&l->crew)) return 0;
@@ -186,7 +188,7 @@ static int play_piece(launching *l, int is_caller)
     return 1;
 }
 
-/* The calling thread: its pieces, then until the others have done theirs. */
+/* The calling thread's work: it runs pieces, then waits for the other threads. */
 static void play_all(launching *l)
 {
     while (play_piece(l, 1)) listen(&l->crew);
@@ -205,7 +207,8 @@ static void play_all(launching *l)
     pthread_mutex_unlock(&l->lock);
 }
 
-/* On each thread of the pool: 0 ends it for all, so that is the calling one's to say. */
+/* Runs on each thread of the pool. A 0 ends the work of all threads, so only the calling thread
+ * decides it. */
 static int play_blocks(void *argument, int thread)
 {
     launching *l = argument;
@@ -226,10 +229,11 @@ static int play_blocks(void *argument, int thread)
     return goes_on;
 }
 
-/* In stages where it is counted: the first ones tell how long the rest will take. */
+/* Runs the launch. A counted launch runs in stages: the first ones tell how long the rest will
+ * take. */
 static gop_status run_stages(launching *l)
 {
-    enum { MOST = 256 }; /* threads: no pool has more */
+    enum { MOST = 256 }; /* most threads of a pool */
     gop_sim_plan *plan = &l->plan;
     while (plan->done < plan->run && !l->crew.stopped) {
         l->next = plan->done;
@@ -283,7 +287,7 @@ int64_t gop_sim_launches(void)
 
 gop_status gop_sim_run(const gop_sim_launch *launch)
 {
-    enum { PIECE = 2048 }; /* lanes: few enough that all threads end together */
+    enum { PIECE = 2048 }; /* lanes of a piece: small, so that threads end together */
     launching l = {.launch = launch};
     GOP_TRY(check_launch(launch));
     __atomic_add_fetch(&launches, 1, __ATOMIC_RELAXED);
@@ -314,7 +318,7 @@ gop_status gop_sim_run(const gop_sim_launch *launch)
         return gop_fail(GOP_DEVICE_FAILED,
                         "sim: %s: stopped by the warning that a block takes long",
                         launch->kernel);
-    if (l.crew.heard != GOP_OK) return l.crew.heard; /* with this thread's own sentence */
+    if (l.crew.heard != GOP_OK) return l.crew.heard; /* this thread's error has it */
     if (!l.crew.stopped) return told;
     *gop_services->error() = l.error;
     return l.error.code;

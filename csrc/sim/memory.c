@@ -1,5 +1,6 @@
 /*
- * memory.c - the device's memory: the host's own, in a list, so that a wrong address is known.
+ * memory.c - the device's memory: host memory, kept in a list so that wrong addresses are
+ * detected.
  */
 #include "sim/check.h"
 
@@ -11,7 +12,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static gop_sim_array *taken;
 static int count, room;
 
-/* With the lock held. */
+/* Adds an array to the list. The caller holds the lock. */
 static int remember(uintptr_t begin, uintptr_t end)
 {
     if (count == room) {
@@ -25,9 +26,9 @@ static int remember(uintptr_t begin, uintptr_t end)
     return 1;
 }
 
-/* At a multiple of 256, as CUDA's memory is; filled with NaN and -1, so that a kernel which
- * reads what it has not written is seen; with a gap behind, so that no two arrays touch and who
- * runs past the end of a small one does not come to the next. */
+/* Allocates an array, aligned to 256 bytes as CUDA's are. It is filled with all ones (NaN and
+ * -1), so that reads before the first write show. A gap follows it, so that an index past the
+ * end of a small array does not reach the next one. */
 void *gop_sim_memory_take(size_t bytes)
 {
     enum { LINE = 256, LEAST_GAP = 4096, MOST_GAP = 65536 };

@@ -1,28 +1,30 @@
 /*
- * order.c - happens-before: which accesses of other lanes are over for the lane that runs.
+ * order.c - happens-before: which accesses of other lanes are over for the running lane.
  *
- * Within a block, barriers tell. Between blocks only fences and atomics do: what a lane did
- * before a fence is handed on by its next atomic on a location, and taken by a lane whose later
- * atomic on that location is followed by a fence or a barrier. Each location has a log of what
- * was handed on; having taken it is to have read the log up to some entry. So a ticket that
- * thousands of blocks draw costs each of them an entry, whatever came before.
+ * Within a block, barriers order accesses. Between blocks only fences and atomics do: a lane's
+ * next atomic on a location releases what the lane did before its last fence. A lane acquires
+ * it by a later atomic on the same location, followed by a fence or a barrier. Each location
+ * has a log of what was released; to acquire is to have read the log up to some entry. So a
+ * ticket that thousands of blocks draw costs each of them one entry.
  */
 #include "sim/shadow.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Whose accesses: a lane's, those of a warp, or of the whole block. */
+/* Whose accesses an entry is about: a lane's (its number), a warp's (WARP | number), or the
+ * whole block's. BLOCK_FENCE marks a fence of block scope. DEPTH bounds the chain of logs. */
 enum { WARP = 0x4000, BLOCK = 0x7fff, BLOCK_FENCE = 0x8000, DEPTH = 4 };
 
-/* The accesses of `who` of the block before time `upto` are over for whoever read this. */
+/* The accesses of the block's `who` before time `upto` are over for all that have read this
+ * entry. */
 typedef struct entry {
     uint32_t block, upto;
     unsigned who;
-    int older; /* of the same block and who, or -1 */
+    int older; /* the entry before it with the same block and who; -1: none */
 } entry;
 
-/* To have read this log up to entry `at` is to have read another one. */
+/* Reading this log up to entry `at` implies having read `count` entries of another log. */
 typedef struct link {
     gop_sim_log *log;
     int count, at;
@@ -33,7 +35,7 @@ struct gop_sim_log {
     gop_sim_log *next;
     entry *entries;
     link *links;
-    int *newest; /* by block and who: open addressing over a power of two */
+    int *newest; /* hash table by block and who; its size is a power of two */
     int count, room, nlinks, slots;
 };
 
@@ -55,7 +57,7 @@ static int lane_of(const gop_sim_worker *w)
     return (int)(w->lane - w->all);
 }
 
-/* What was read by lanes [first, end) is known to `who` from now on. */
+/* Makes what lanes [first, end) have read known to all of `who`. */
 static void tell(gop_sim_order *o, unsigned first, unsigned end, unsigned who)
 {
     int kept = 0;
@@ -76,7 +78,7 @@ static void tell(gop_sim_order *o, unsigned first, unsigned end, unsigned who)
     o->nread = kept;
 }
 
-/* The lanes' fenced accesses are over for whoever an atomic after this tells so. */
+/* Publishes what the lanes have fenced: any lane's atomic after this releases it. */
 static void publish(gop_sim_order *o, int first, int end)
 {
     if (!o->fenced) return;
@@ -91,7 +93,8 @@ void gop_sim_checks_barrier(gop_sim_worker *w)
     if (o->nread) tell(o, 0, GOP_SIM_LANES, BLOCK);
 }
 
-/* Shuffles and votes order no memory; but what one lane learnt of other blocks, it may say. */
+/* Shuffles and votes do not order memory, but they pass on what a lane knows of other blocks.
+ */
 void gop_sim_checks_meeting(gop_sim_worker *w, int warp, int orders)
 {
     gop_sim_order *o = &w->checks->order;
@@ -126,7 +129,7 @@ static unsigned slot_of(const gop_sim_log *log, uint32_t block, unsigned who)
     return (block * 0x9e3779b1u ^ who * 0x85ebca6bu) >> 7 & (unsigned)(log->slots - 1);
 }
 
-/* Where the newest entry of this block and who stands, or would. */
+/* The slot of the newest entry of this block and `who`, or the free slot for one. */
 static int *newest(const gop_sim_log *log, uint32_t block, unsigned who)
 {
     unsigned at = slot_of(log, block, who);
@@ -183,7 +186,7 @@ static int covers(const gop_sim_log *log, int count, const gop_sim_record *r, in
     for (int i = 0; i < log->nlinks; i++) {
         const link *l = &log->links[i];
         if (l->at > count) continue;
-        /* So long a chain is not followed: better no alarm than a false one. */
+        /* A longer chain is taken as ordered: a missed race is better than a false alarm. */
         if (depth == DEPTH || covers(l->log, l->count, r, same_block, depth + 1)) return 1;
     }
     return 0;
@@ -269,7 +272,7 @@ void gop_sim_order_atomic(gop_sim_worker *w, uintptr_t address)
     gop_sim_hunt *hunt = w->checks->hunt;
     const int fenced = w->checks->order.fenced;
     w->checks->order.drew = 1;
-    /* Where no thread has fenced, as in a histogram, atomics order nothing. */
+    /* Without a fence, as in a histogram, atomics order nothing. */
     if (!fenced && !__atomic_load_n(&hunt->logs, __ATOMIC_ACQUIRE)) return;
     pthread_mutex_lock(&hunt->lock);
     gop_sim_log *log = log_of(hunt, address, fenced);

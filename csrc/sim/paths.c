@@ -1,13 +1,14 @@
 /*
- * paths.c - where the lanes of a warp part: the compiler calls these at every basic block, and
- * before every comparison.
+ * paths.c - divergence: where the lanes of a warp take different paths.
  *
- * Each lane notes what it passes until all lanes of its warp wait at one place. Then their
- * notes are read side by side: where they differ, the comparison before was a divergent branch.
- * Lanes do not wait at a block, so this costs a few instructions each, but where a loop begins
- * again: there lanes wait for those that are still inside a branch of its body, as on a GPU.
- * Not where no lane can be inside one: in a loop of a single block, and in the block in which
- * all of them were at a barrier.
+ * The compiler calls these functions at every basic block and before every comparison. Each
+ * lane records its steps until all lanes of its warp wait at one instruction. Then the records
+ * are compared: where they differ, the comparison before was a divergent branch.
+ *
+ * Recording costs a few instructions, because lanes do not wait at a basic block. The exception
+ * is the start of a loop's next iteration: there a lane waits for those that are still in a
+ * branch of the body, as on a GPU. It does not wait if no lane can be in such a branch: in a
+ * loop of a single basic block, and in the block that held a barrier for all lanes.
  */
 #include "sim/counters.h"
 
@@ -19,13 +20,14 @@ static void note_step(gop_sim_path *path, uintptr_t step)
     path->mixed = (path->mixed ^ step) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* Whether a loop with branches begins again at this block. */
+/* Whether this block begins the next iteration of a loop that has branches. */
 static int must_wait(const gop_sim_lane *lane, uintptr_t pc)
 {
     return pc < lane->passed && !lane->met && pc != lane->entered;
 }
 
-/* With no room left the lane pauses, until all of its warp have stopped. */
+/* Records a step. If the lane's path is full, the lane first pauses until its whole warp has
+ * stopped. */
 static void pass(const void *pc, int compares)
 {
     gop_sim_worker *w = gop_sim_here;
@@ -76,9 +78,10 @@ static int find_step(const gop_sim_path *path, int from, int end, uintptr_t step
     return from;
 }
 
-/* Where lanes that parted meet again: at the step that the last of them comes to soonest. (The
- * first that is before all may be one that others pass only the next time round.) 0: nowhere,
- * so that each goes to its end. */
+/* Finds where lanes that diverged reconverge, as indices `until` into their paths: at the step
+ * for which the farthest lane has the fewest steps to go. (The first common step of all lanes
+ * may be one that some lanes reach only in the next iteration.) Returns 0 if there is none;
+ * then each lane goes to its end. */
 static int meet_again(const gop_sim_path *paths, unsigned lanes, const int *at, const int *end,
                       int *until)
 {
@@ -102,7 +105,7 @@ static int meet_again(const gop_sim_path *paths, unsigned lanes, const int *at, 
     return 0;
 }
 
-/* Those of `lanes` whose next step is that of the lowest lane. */
+/* The subset of `lanes` whose next step is that of the lowest lane. */
 static unsigned same_step(const gop_sim_path *paths, unsigned lanes, const int *at)
 {
     const int one = __builtin_ctz(lanes);
@@ -114,16 +117,15 @@ static unsigned same_step(const gop_sim_path *paths, unsigned lanes, const int *
     return same;
 }
 
-/* The lanes of a warp that went the very same way are played as one, which stands for `like`.
- */
+/* Lanes of a warp that took the same path are replayed as one lane, which stands for `like`. */
 typedef struct playing {
     gop_sim_counters *counters;
     const gop_sim_path *paths;
     unsigned like[GOP_SIM_WARP];
-    int tapes, warp; /* whether steps are kept to be drawn */
+    int tapes, warp; /* tapes: record the steps for the drawing */
 } playing;
 
-/* A step that `lanes` take together: a branch, or a basic block. */
+/* Counts a step that `lanes` take together: a branch, or a basic block. */
 static void take_step(const playing *p, uintptr_t step, unsigned lanes, int parted)
 {
     gop_sim_counters *c = p->counters;
@@ -136,8 +138,9 @@ static void take_step(const playing *p, uintptr_t step, unsigned lanes, int part
     branch->divergent += parted;
 }
 
-/* Goes the ways of `lanes` again, from `at` to `end`, together wherever they are the same. With
- * `part` set their ends are no more than where the room ended: stops before one goes alone. */
+/* Replays the paths of `lanes` from `at` to `end`, together wherever their steps are equal.
+ * `part`: the paths are incomplete, so it stops as soon as one of them ends or has no common
+ * step left. */
 static void play_paths(const playing *p, unsigned lanes, int *at, const int *end, int part)
 {
     const gop_sim_path *paths = p->paths;
@@ -170,14 +173,14 @@ static void play_paths(const playing *p, unsigned lanes, int *at, const int *end
     }
 }
 
-/* The usual case: all lanes went the same way. */
+/* The usual case: all lanes took the same path. */
 static void play_one(const playing *p, int one)
 {
     const gop_sim_path *path = &p->paths[one];
     for (int s = 0; s < path->steps; s++) take_step(p, path->step[s], p->like[one], 0);
 }
 
-/* Forgets the steps that have been read. */
+/* Drops the first `count` steps. */
 static void forget_steps(gop_sim_path *path, int count)
 {
     const int kept = path->steps - count;
@@ -191,7 +194,7 @@ void gop_sim_paths_read(gop_sim_worker *w, int warp, int part)
     gop_sim_path *paths = &w->paths[warp * GOP_SIM_WARP];
     playing p = {.counters = w->counters, .paths = paths, .warp = warp};
     int at[GOP_SIM_WARP] = {0}, end[GOP_SIM_WARP], like[GOP_SIM_WARP];
-    unsigned lanes = 0, ways = 0; /* that noted anything; of them, one of each way */
+    unsigned lanes = 0, ways = 0; /* lanes with steps; one lane of each path */
     int stays = 0;
     p.tapes = (w->block.x | w->block.y | w->block.z) == 0;
     for (int l = 0; l < GOP_SIM_WARP; l++) {
@@ -213,7 +216,7 @@ void gop_sim_paths_read(gop_sim_worker *w, int warp, int part)
         at[one] = end[one];
     } else {
         if (part) play_paths(&p, ways, at, end, 1);
-        for (unsigned m = ways; m; m &= m - 1) /* every lane that is full gets some room */
+        for (unsigned m = ways; m; m &= m - 1) /* every full path must get some room */
             stays |= end[__builtin_ctz(m)] == GOP_SIM_STEPS && at[__builtin_ctz(m)] == 0;
         if (!part || stays) play_paths(&p, ways, at, end, 0);
     }

@@ -1,8 +1,8 @@
 /*
  * plan.c - which blocks of a launch run while it is counted, and how long that will take.
  *
- * A sample has one unit from each of as many equal parts of the grid, at a place that looks
- * random and is always the same: were they evenly spaced, they might all be of one column.
+ * A sample takes one unit from each of equal parts of the grid, at a pseudorandom place that is
+ * always the same. Evenly spaced units might all be in one column.
  */
 #include "sim/counters.h"
 
@@ -37,7 +37,7 @@ int64_t gop_sim_plan_next(const gop_sim_plan *plan, int64_t grain)
     return end < plan->run ? end : plan->run;
 }
 
-/* How many blocks are at work together shows once one has asked for its shared memory. */
+/* Computes the blocks of a unit, once a block has run and its shared memory is known. */
 static void find_unit(gop_sim_plan *plan, const gop_sim_launch *launch)
 {
     const gop_sim_index b = launch->block;

@@ -1,5 +1,5 @@
 /*
- * profile.c - keeping counters between start and stop, over all threads and launches.
+ * profile.c - keeps the counters of all threads and launches between start and stop.
  */
 #define _GNU_SOURCE /* dladdr */
 #include "sim/counters.h"
@@ -22,7 +22,7 @@ void gop_sim_profile_wish(const gop_sim_wish *wanted)
     pthread_mutex_unlock(&lock);
 }
 
-/* "(add_naive_kernel<Op, T, uint32_t>)" is add_naive_kernel. */
+/* Turns "(add_naive_kernel<Op, T, uint32_t>)" into add_naive_kernel. */
 static void plain_name(const char *from, char *to, size_t room)
 {
     size_t n = 0;
@@ -31,8 +31,8 @@ static void plain_name(const char *from, char *to, size_t room)
     to[n] = 0;
 }
 
-/* Launches on a device of its own are counted by its rules, others by the profile's. With the
- * lock held. */
+/* Finds or makes the entry of a launch's kernel. A launch with a device is counted by that
+ * device's rules, others by the profile's. The caller holds the lock. */
 static gop_sim_kernel *kernel_of(const gop_sim_launch *launch)
 {
     const int device = launch->device ? launch->device : wish.device;
@@ -106,7 +106,8 @@ static void end_wave(gop_sim_kernel *k, gop_sim_wave **wave)
     free(gone);
 }
 
-/* The threads of a launch work on neighbouring waves, so few are open at a time. */
+/* Finds or makes a wave. Threads of a launch work on neighbouring waves, so few are open at a
+ * time. */
 static gop_sim_wave **wave_of(gop_sim_kernel *k, const gop_sim_launch *launch, int64_t number)
 {
     gop_sim_wave **wave = &k->waves;

@@ -1,9 +1,10 @@
 /*
- * race.c - two lanes at one byte, one of them storing, and nothing that orders them.
+ * race.c - races: two lanes access one byte, at least one of them stores, and nothing orders
+ * them.
  *
- * A granule keeps, of each kind of access, those that no later one of the kind came after: two
- * are enough, of different blocks if there are such, so that whoever comes next meets one that
- * is not its own. It does not matter in which order the blocks happened to run.
+ * A granule keeps, for each kind of access, those that do not happen before a later one of the
+ * kind. Two are enough, of different blocks if possible: any later lane then finds one that is
+ * not its own. The result does not depend on the order in which the blocks happened to run.
  */
 #include "sim/shadow.h"
 
@@ -13,7 +14,8 @@
 
 /* ---- pages ---- */
 
-/* Makes room for `records` of granules of 1 << shift bytes; keeps what is there. */
+/* Grows a page to granules of 1 << shift bytes with `records` records each. Keeps what it
+ * holds. */
 static int reshape(gop_sim_page *p, int shift, int records, int64_t *left)
 {
     const size_t granules = GOP_SIM_PAGE >> shift, count = granules * (size_t)records;
@@ -31,7 +33,7 @@ static int reshape(gop_sim_page *p, int shift, int records, int64_t *left)
     return 1;
 }
 
-/* The launch's page, with its lock held; the lock is not held for more than that. */
+/* Finds or makes a page of the launch. The caller holds the launch's lock. */
 static gop_sim_page *find_page(gop_sim_hunt *h, uintptr_t number)
 {
     if (2 * (h->npages + 1) > h->room) {
@@ -116,13 +118,13 @@ static int conflict(int one, int other)
     return one != other; /* a load and an atomic */
 }
 
-/* A record of another block of this thread: shared memory was another one's then. */
+/* Whether a record is empty, or of an earlier block that used the same shared memory. */
 static inline int is_old(const asking *q, const gop_sim_record *r)
 {
     return r->stamp == 0 || (q->is_shared && r->block != q->mine.block);
 }
 
-/* Keeps this access among a granule's records; 0: they are full. */
+/* Adds this access to a granule's records. Returns 0 if they are full. */
 static int keep_record(const asking *q, gop_sim_record *at, int records)
 {
     const gop_sim_record *mine = &q->mine;
@@ -135,7 +137,7 @@ static int keep_record(const asking *q, gop_sim_record *at, int records)
                 else if (like) same = r;
                 continue;
             }
-            r->stamp = 0; /* whoever races with that one races with this one as well */
+            r->stamp = 0; /* a later race with that access is one with this access too */
         }
         if (!room) room = r;
     }
@@ -152,8 +154,8 @@ static int32_t from_start(const gop_sim_worker *w, const void *pc)
     return (int32_t)((intptr_t)pc - (intptr_t)w->launch->function);
 }
 
-/* Whether the lane stores what it loaded right before, at the same instruction as the other: a
- * barrier would not help. One of the two is not done yet, or was not looked at. */
+/* Whether both lanes do a read-modify-write at the same instructions, so that a barrier would
+ * not help. Of one lane only the load or the store may be known. */
 static int is_update(const gop_sim_worker *w, const gop_sim_access *load,
                      const gop_sim_access *store, const gop_sim_record *other)
 {
@@ -162,7 +164,7 @@ static int is_update(const gop_sim_worker *w, const gop_sim_access *load,
            load->address == store->address && from_start(w, same->pc) == other->pc;
 }
 
-/* Two accesses that are a race, where nothing else is said of them. */
+/* Describes a race of access `a` with the recorded one. */
 static gop_sim_clash clash_of(const gop_sim_worker *w, const gop_sim_access *a,
                               const gop_sim_record *other, int is_shared, const char *what,
                               int updates)
@@ -182,7 +184,7 @@ static gop_sim_clash clash_of(const gop_sim_worker *w, const gop_sim_access *a,
     return c;
 }
 
-/* Whether it may be right after all: the load's value is stale and only compared. */
+/* Whether the race may be correct: a load whose stale value is only compared by an atomic. */
 static int is_suspect(const asking *q, const gop_sim_clash *c)
 {
     const int kind = c->access.kind, other = c->other.kind;
@@ -204,7 +206,7 @@ static int check_granule(const asking *q, gop_sim_record *at, int records)
                 clash_of(q->w, q->access, r, q->is_shared, did[r->kind],
                          is_update(q->w, &q->w->lane->loaded, q->access, r));
             if (is_suspect(q, &clash)) continue;
-            c->early.access.bytes = 0; /* a race tells more */
+            c->early.access.bytes = 0; /* a race is the better message */
             return gop_sim_race(q->w->launch, &clash);
         }
         c->again = *q->access;
@@ -215,8 +217,8 @@ static int check_granule(const asking *q, gop_sim_record *at, int records)
     return 1;
 }
 
-/* Whether a load adds nothing: whatever would race with it races with one of two loads that are
- * kept. An input that all threads read is only looked at, then. */
+/* Whether a load need not be recorded: any access that would race with it races with one of two
+ * recorded loads. So an input that all threads read is only looked up. */
 static inline int is_one_more(const asking *q, const gop_sim_record *at, int records)
 {
     if (q->mine.kind != GOP_SIM_LOAD || records < 2) return 0;
@@ -235,7 +237,7 @@ static int check_page(const asking *q, gop_sim_page *p)
     const gop_sim_access *a = q->access;
     int64_t *left = q->is_shared ? NULL : &q->w->checks->hunt->left;
     const int shift = __builtin_ctz((unsigned)a->bytes);
-    if (q->is_shared && p->block != q->mine.block) { /* all it holds is of another block */
+    if (q->is_shared && p->block != q->mine.block) { /* its records are of an earlier block */
         p->block = q->mine.block;
         if (p->at && shift > p->shift) p->shift = (uint8_t)shift;
     }
@@ -244,7 +246,7 @@ static int check_page(const asking *q, gop_sim_page *p)
                                                  : q->is_shared ? 2
                                                                 : 1,
                                                  left))
-        return 1; /* no memory for finding mistakes: the kernel still runs */
+        return 1; /* no memory for the checks: the kernel still runs */
     const size_t first = a->address % GOP_SIM_PAGE >> p->shift;
     const size_t count = (size_t)a->bytes >> p->shift;
     for (size_t g = first; g < first + count; g++) {
@@ -284,7 +286,7 @@ int gop_sim_check_races(gop_sim_worker *w, const gop_sim_access *a, int is_share
     lock(c, page);
     if (a->kind == GOP_SIM_ATOMIC) gop_sim_order_atomic(w, a->address);
     const int right = check_page(&q, page);
-    /* A store is done under the lock: the next lane that stores here sees its value. */
+    /* A store is done under the lock, so that the next lane that stores here sees its value. */
     if (!right || a->kind == GOP_SIM_LOAD) gop_sim_unlock(c);
     return right;
 }
@@ -306,7 +308,7 @@ void gop_sim_checks_compare(gop_sim_worker *w)
     gop_sim_suspects_compare(c->hunt, c->number, lane, a);
 }
 
-/* What became of `again`. */
+/* Decides about `again`, now that the lane's next access is known. */
 static int check_again(gop_sim_worker *w)
 {
     gop_sim_checks *c = w->checks;

@@ -1,7 +1,7 @@
 /*
- * record.c - what the warps of a launch ask of memory, one after another, to be drawn.
+ * record.c - keeps the memory requests of a launch's warps in order, to draw them.
  *
- * gpuops/course/watch.py asks for it around a small launch that is counted.
+ * gpuops/course/watch.py asks for them around a small counted launch.
  */
 #define _GNU_SOURCE /* dladdr */
 #include "sim/record.h"

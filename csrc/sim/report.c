@@ -14,7 +14,7 @@ static void write_list(FILE *file, const char *name, const int64_t *items, int c
     fputs("]", file);
 }
 
-/* Lanes and addresses of one request. */
+/* Writes the lanes and addresses of one request. */
 static void write_sample(FILE *file, const gop_sim_sample *s, int space,
                          const gop_sim_rules *rules)
 {
@@ -64,7 +64,7 @@ static void write_branch(FILE *file, const gop_sim_branch *b, const char *base)
             (long long)b->divergent, (long long)b->lanes);
 }
 
-/* Addresses are offsets into the library that holds the kernel. */
+/* Writes a kernel. Addresses become offsets into its library. */
 static void write_kernel(FILE *file, const gop_sim_kernel *k)
 {
     Dl_info library = {"", NULL, NULL, NULL};

@@ -1,8 +1,8 @@
 /*
- * rounding.c - operations of kernels that round otherwise than to the nearest.
+ * rounding.c - operations with a rounding mode other than to nearest.
  *
- * The mode is the CPU thread's, and nothing here lets another lane run meanwhile. What is
- * computed goes through volatile variables: compilers take no notice of the mode.
+ * The mode belongs to the CPU thread, and no other lane runs before it is restored. Values go
+ * through volatile variables, because compilers ignore the mode.
  */
 #include "sim/rounding.h"
 

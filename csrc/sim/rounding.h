@@ -1,5 +1,5 @@
 /*
- * rounding.h - operations of kernels that round otherwise than to the nearest.
+ * rounding.h - operations with a rounding mode other than to nearest.
  */
 #ifndef GOP_SIM_ROUNDING_H
 #define GOP_SIM_ROUNDING_H

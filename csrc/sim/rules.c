@@ -1,8 +1,9 @@
 /*
- * rules.c - how warps share transactions and banks, one row a compute capability.
+ * rules.c - how accesses of a warp become transactions and bank conflicts, by compute
+ * capability.
  *
- * After the CUDA C Programming Guide (appendix "Compute Capabilities" of 4.2 for 1.x and 2.x);
- * docs/sim.md says where other sources differ.
+ * Source: the CUDA C Programming Guide (appendix "Compute Capabilities" of 4.2 for 1.x and
+ * 2.x). docs/sim.md says where other sources differ.
  */
 #include "sim/rules.h"
 
@@ -14,7 +15,7 @@ const gop_sim_rules gop_sim_rules_of[GOP_SIM_DEVICES] = {
      .banks = 32,
      .sharing = {32, 32, 32, 16, 8},
      .pairs = 1},
-    {.name = "cc10", /* partitions and size as of a GeForce 8800 GTX */
+    {.name = "cc10", /* partitions and sizes of a GeForce 8800 GTX */
      .major = 1,
      .together = {16, 16, 16, 16, 16},
      .segment = {32, 32, 64, 128, 128},
@@ -27,7 +28,7 @@ const gop_sim_rules gop_sim_rules_of[GOP_SIM_DEVICES] = {
      .threads = 768,
      .shared = 16 * 1024,
      .most = 512},
-    {.name = "cc13", /* of a GeForce GTX 280 */
+    {.name = "cc13", /* partitions and sizes of a GeForce GTX 280 */
      .major = 1,
      .minor = 3,
      .together = {16, 16, 16, 16, 16},
@@ -54,7 +55,8 @@ static int width_of(int bytes)
     return bytes <= 1 ? 0 : bytes <= 2 ? 1 : bytes <= 4 ? 2 : bytes <= 8 ? 3 : 4;
 }
 
-/* Active lanes of the request that come before warp lane `end`, from the `first` on. */
+/* The index of the first active lane of the request, from `first` on, that is at or after warp
+ * lane `end`. */
 static int until(const gop_sim_request *r, int first, int end)
 {
     while (first < r->count && r->lane[first] < end) first++;
@@ -63,15 +65,16 @@ static int until(const gop_sim_request *r, int first, int end)
 
 /* ---- global memory ---- */
 
-/* Adds what a lane asks for to the segments that follow `from`; returns where they end. */
+/* Adds a lane's bytes to the segments pieces[from] to pieces[end - 1], with new ones if needed.
+ * Returns the new end. */
 static int touch(gop_sim_piece *pieces, int from, int end, uintptr_t at, int bytes, int segment)
 {
-    for (int done = 0; done < bytes;) { /* once, unless the address is no multiple of bytes */
+    for (int done = 0; done < bytes;) { /* one step, unless the address is misaligned */
         const uintptr_t byte = at + (uintptr_t)done, base = byte & ~(uintptr_t)(segment - 1);
         const int offset = (int)(byte % GOP_SIM_SECTOR), sector = (int)(byte - base) / 32;
         const int left = bytes - done, room = GOP_SIM_SECTOR - offset;
         const int taken = left < room ? left : room;
-        int i = end - 1; /* neighbours often ask for the same: look at the last ones first */
+        int i = end - 1; /* neighbours often share a segment: search from the last one */
         while (i >= from && pieces[i].address != base) i--;
         if (i < from) {
             i = end++;
@@ -83,7 +86,7 @@ static int touch(gop_sim_piece *pieces, int from, int end, uintptr_t at, int byt
     return end;
 }
 
-/* A piece of 128 or 64 bytes becomes the half that is used, if only one is; and again. */
+/* Halves a piece of 128 or 64 bytes while only one half of it is used. */
 static void shrink(gop_sim_piece *piece)
 {
     while (piece->bytes > GOP_SIM_SECTOR) {
@@ -97,8 +100,8 @@ static void shrink(gop_sim_piece *piece)
     }
 }
 
-/* Whether lanes [first, end), of one half warp, ask for words in their own order, from a
- * place where a segment begins. */
+/* Whether lanes [first, end) of one half warp access consecutive words in lane order, from the
+ * start of a segment. */
 static int are_in_order(const gop_sim_request *r, int first, int end, int segment)
 {
     const uintptr_t bytes = (uintptr_t)r->bytes;
@@ -109,7 +112,7 @@ static int are_in_order(const gop_sim_request *r, int first, int end, int segmen
     return 1;
 }
 
-/* Segments that what these pieces have of the lanes' bytes would fill. */
+/* The number of full segments that would hold the used bytes of these pieces. */
 static int filled_pieces(const gop_sim_piece *pieces, int from, int end, int segment)
 {
     int bytes = 0;
@@ -135,7 +138,7 @@ int gop_sim_transactions(const gop_sim_rules *rules, const gop_sim_request *r,
         *least += filled_pieces(pieces, from, count, segment);
         if (rules->in_order && !are_in_order(r, first, end, segment)) {
             count = from;
-            for (int i = first; i < end; i++) /* `count` as `from`: shared with no other lane */
+            for (int i = first; i < end; i++) /* `from` is count: no segment is shared */
                 count = touch(pieces, count, count, r->at[i], r->bytes, GOP_SIM_SECTOR);
             continue;
         }
@@ -146,8 +149,8 @@ int gop_sim_transactions(const gop_sim_rules *rules, const gop_sim_request *r,
 
 /* ---- shared memory ---- */
 
-/* Every bank delivers a word a turn, to all lanes that want it: the bank of which most words
- * are wanted counts. */
+/* Wavefronts if each bank delivers one word per wavefront, to all lanes that ask for it: the
+ * largest number of words of one bank. `by_bank` counts the words. */
 static int turns_of_words(const gop_sim_request *r, int first, int end, int64_t *by_bank)
 {
     uintptr_t seen[4 * GOP_SIM_WARP];
@@ -167,8 +170,8 @@ static int turns_of_words(const gop_sim_request *r, int first, int end, int64_t 
     return most;
 }
 
-/* A wavefront serves all lanes that want one chosen word, the lowest lane's, and one lane in
- * each other bank. If lanes store to one address, one of them does. */
+/* Wavefronts if each serves all lanes that ask for one chosen word (the lowest lane's) and one
+ * lane in each other bank. Of lanes that store to one address, one stores. */
 static int turns_of_lanes(const gop_sim_request *r, int first, int end, int shift, int banks,
                           int64_t *by_bank)
 {
@@ -198,7 +201,7 @@ static int turns_of_lanes(const gop_sim_request *r, int first, int end, int shif
     return turns;
 }
 
-/* Whether lanes `apart` of each other ask for the same, as far as both are active. */
+/* Whether active lanes at distance `apart` have the same addresses. */
 static int are_pairs(const gop_sim_request *r, int first, int end, int apart)
 {
     for (int i = first; i < end; i++)
@@ -207,8 +210,8 @@ static int are_pairs(const gop_sim_request *r, int first, int end, int apart)
     return 1;
 }
 
-/* As Nsight Compute counts: two groups of lanes are served together where neighbours, or lanes
- * two apart, load the same words and no bank is met twice then. */
+/* As Nsight Compute counts: two groups of lanes share a wavefront if neighbours, or lanes two
+ * apart, load the same words and the union has no bank conflict. */
 static int newest_wavefronts(const gop_sim_rules *rules, const gop_sim_request *r,
                              int64_t by_bank[GOP_SIM_BANKS], int *ideal)
 {

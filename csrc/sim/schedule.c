@@ -1,5 +1,5 @@
 /*
- * schedule.c - reading the schedule's name, and orders by chance.
+ * schedule.c - parses a schedule's name, and makes random orders.
  */
 #include "sim/schedule.h"
 
@@ -13,7 +13,7 @@ static const char *const names[] = {"forward", "lockstep", "reversed", "random"}
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static gop_sim_schedule first; /* the environment's */
 static int was_read, is_wrong;
-static __thread gop_sim_schedule now; /* this thread's own, if it has one */
+static __thread gop_sim_schedule now; /* this thread's own, if has_own */
 static __thread int has_own;
 
 static int read_text(const char *text, gop_sim_schedule *schedule)
@@ -30,8 +30,8 @@ static int read_text(const char *text, gop_sim_schedule *schedule)
     return 0;
 }
 
-/* With the lock held. What the environment says wrongly is forward, and told by gpuops.config.
- */
+/* Reads the environment once. A wrong name means forward; gpuops.config reports it. The caller
+ * holds the lock. */
 static void read_environment(void)
 {
     const char *text = getenv("GPUOPS_SIM_SCHEDULE");
@@ -99,7 +99,7 @@ int64_t gop_sim_scheduled_block(const gop_sim_schedule *s, int64_t item, int64_t
 {
     if (s->turns == GOP_SIM_REVERSED) return count - 1 - item;
     if (s->turns != GOP_SIM_RANDOM || count < 2) return item;
-    /* Steps that have no divisor in common with the count come by every block once. */
+    /* A step that is coprime with the count visits every block once. */
     const uint64_t n = (uint64_t)count;
     uint64_t step = gop_sim_mix(s->seed, n) % (n < 1 << 30 ? n : 1 << 30) | 1;
     while (common_divisor(n, step) != 1) step += 2;

@@ -1,5 +1,5 @@
 /*
- * sim.c - the SIMT backend: CUDA kernels on the CPU. Memory is the host's own, used in place.
+ * sim.c - the SIMT backend: CUDA kernels on the CPU. Device memory is host memory.
  */
 #define _GNU_SOURCE /* sysconf: memory sizes; dlsym */
 #include "sim/check.h"
@@ -33,7 +33,8 @@ static gop_status sim_count(int *devices)
     return GOP_OK;
 }
 
-/* Its limits are the same for all devices: so every kernel runs, and gives the same bits. */
+/* The limits are the same for all devices, so that every kernel runs on each, with the same
+ * bits. */
 static gop_status sim_info(int ordinal, gop_device_info *info)
 {
     if (ordinal < 0 || ordinal >= GOP_SIM_DEVICES)
@@ -68,7 +69,8 @@ static void make_key(void)
     pthread_key_create(&contexts_key, free);
 }
 
-/* Allocated: thread-local variables of a library opened late have little room. */
+/* The contexts are allocated, because a library that is loaded late has little room for
+ * thread-local variables. */
 static gop_status sim_context(int ordinal, gop_ctx **ctx)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -90,7 +92,7 @@ static gop_status sim_context(int ordinal, gop_ctx **ctx)
     return GOP_OK;
 }
 
-/* GPUOPS_SIM_MEMORY: bytes that its devices have together, to show what a full one does. */
+/* GPUOPS_SIM_MEMORY limits the bytes of all devices together, to show what a full one does. */
 static gop_status check_room(const gop_ctx *ctx, size_t bytes)
 {
     const char *set = getenv("GPUOPS_SIM_MEMORY");
@@ -130,7 +132,7 @@ static void sim_release(gop_ctx *ctx, void *memory)
     gop_sim_memory_give(memory);
 }
 
-/* Elements of the dense layout: broadcast axes count once. */
+/* The number of distinct elements: broadcast axes count once. */
 static int64_t elements_without_repeats(const gop_array *array)
 {
     int64_t count = 1;
@@ -175,7 +177,7 @@ static gop_status sim_sync(gop_ctx *ctx)
 
 static gop_status sim_flush(gop_ctx *ctx)
 {
-    (void)ctx; /* there are no caches to empty */
+    (void)ctx; /* there are no caches to flush */
     return GOP_OK;
 }
 
@@ -191,7 +193,8 @@ static const gop_ladder *sim_ladder(gop_op op)
 
 /* ---- kernels that Python compiles: a library each, whose path is the image ---- */
 
-/* Never closed: profiles and sentences name its code. */
+/* Loads a kernel's library. It is never closed, because profiles and sentences refer to its
+ * code. */
 static gop_status sim_load(gop_ctx *ctx, const void *image, void **module)
 {
     (void)ctx;
@@ -218,7 +221,7 @@ static void sim_unload(void *module)
 
 static const gop_backend sim_backend = {
     .abi = GOP_ABI,
-    .facts = 0, /* copies: what it counts depends on addresses, which begin as on a GPU */
+    .facts = 0, /* arrays are copied, because counts depend on their alignment */
     .name = "sim",
     .count = sim_count,
     .info = sim_info,

@@ -1,7 +1,8 @@
 /*
- * stuck.c - blocks that cannot go on: lanes that wait for others which never come, or in a loop
- * for a value that no thread stores; and the sentence that says which lanes these are and
- * where.
+ * stuck.c - blocks that cannot go on.
+ *
+ * Lanes wait for others that never come, or poll a value that no thread stores. The sentence
+ * says which lanes these are, and where.
  */
 #define _GNU_SOURCE /* dladdr */
 #include "sim/check.h"
@@ -68,12 +69,12 @@ int gop_sim_stuck(const gop_sim_worker *w)
 /* ---- polling ---- */
 
 enum {
-    POLL = 1024,          /* reads of the same values, after which others go first */
-    VAIN = 1 << 20,       /* after which a lane has waited long enough */
-    VAIN_ALL = 32 * VAIN, /* or all lanes that poll together */
+    POLL = 1024,          /* repeated reads of the same values before others go first */
+    VAIN = 1 << 20,       /* repeated reads after which a lane may be stuck */
+    VAIN_ALL = 32 * VAIN, /* the same, summed over the lanes that poll */
 };
 
-/* What is at the address of the access before this one. */
+/* The value at the address of an access. */
 static uint64_t value_at(const gop_sim_access *a)
 {
     uint64_t value = 0;
@@ -110,7 +111,7 @@ void gop_sim_stop_polling(gop_sim_worker *w)
     w->polling = w->tries = 0;
 }
 
-/* Whether no other thread is at work on a block that may store what is waited for. */
+/* Whether no other thread runs a block that may store the awaited value. */
 static int in_vain(gop_sim_worker *w)
 {
     if (!w->polling) {
@@ -123,7 +124,7 @@ static int in_vain(gop_sim_worker *w)
         sched_yield();
         return 0;
     }
-    return ++w->tries > 2; /* somebody may have stored it just before */
+    return ++w->tries > 2; /* another thread may have just stored it */
 }
 
 int gop_sim_poll_again(gop_sim_worker *w)

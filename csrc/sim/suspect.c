@@ -1,13 +1,15 @@
 /*
- * suspect.c - plain loads beside atomics: a race, unless the value is compared and no more.
+ * suspect.c - plain loads that race with atomics: correct if the value is only compared.
  *
  *     int old = *address, assumed;
- *     do { assumed = old; old = atomicCAS(address, assumed, f(assumed)); } while (old !=
- * assumed);
+ *     do {
+ *         assumed = old;
+ *         old = atomicCAS(address, assumed, f(assumed));
+ *     } while (old != assumed);
  *
- * A first load that is stale makes atomicCAS fail, which then gives the new value. So a load
- * that an atomic of another lane came before, or after, is kept in mind until its lane compares
- * at that place; what is left when the launch ends is told.
+ * If the first load is stale, atomicCAS fails and returns the new value. So a load that races
+ * with another lane's atomic is kept as a suspect until its lane compares at that location. The
+ * suspects that remain when the launch ends are reported.
  */
 #include "sim/shadow.h"
 
@@ -15,7 +17,7 @@
 
 static uintptr_t place_of(const gop_sim_suspect *s)
 {
-    return s->clash.access.address; /* the two overlap: words of one size begin at one place */
+    return s->clash.access.address; /* the two overlap, so they have one address */
 }
 
 static int is_known(const gop_sim_hunt *h, const gop_sim_suspect *new)

@@ -1,15 +1,16 @@
 /*
- * trace.c - the compiler's thread sanitizer calls these before every access of a kernel.
+ * trace.c - hooks that the compiler's thread sanitizer calls before every access of a kernel.
  *
- * Its own runtime is not linked. In lockstep the lane waits here until its warp's other lanes
- * have come to the same instruction, or gone elsewhere; gop_sim_count then sees them together,
- * as the GPU's load and store unit would.
+ * The sanitizer's runtime is not linked. In lockstep a lane waits here until its warp's other
+ * lanes have reached the same instruction or wait elsewhere. Then gop_sim_count sees them
+ * together, as a GPU's load/store unit would.
  */
 #include "sim/check.h"
 
 #include <string.h>
 
-/* Arguments, a lane's own variables and its place are registers on a GPU, not memory. */
+/* Whether an access is to a lane's own variables or the arguments, which are registers on a
+ * GPU. */
 static int is_private(const gop_sim_worker *w, uintptr_t address)
 {
     return address - (uintptr_t)w->lane->fiber->stack < GOP_FIBER_STACK ||
@@ -23,7 +24,7 @@ static void access(void *address, int bytes, int kind, const void *pc)
     gop_sim_lane *lane = w->lane;
     gop_sim_warp *warp = &w->warp[gop_sim_warp_of(w, lane)];
     const gop_sim_turns turns = w->schedule.turns;
-    /* Whoever polls comes by often: only then is it worth looking. */
+    /* A lane that polls makes many accesses, so the check starts only after some. */
     const int polls = lane->steps < GOP_SIM_FEW ? lane->steps++, 0 : gop_sim_polls(w);
     lane->access = (gop_sim_access){pc, (uintptr_t)address, bytes, kind};
     lane->passed = (uintptr_t)pc;
@@ -66,7 +67,7 @@ ACCESSES(16)
 void __tsan_init(void);
 void __tsan_init(void) {}
 
-/* A constructor stores which virtual functions its object has. */
+/* A constructor stores its object's pointer to the virtual functions. */
 void __tsan_vptr_update(void **address, void *value);
 void __tsan_vptr_update(void **address, void *value)
 {
@@ -74,7 +75,8 @@ void __tsan_vptr_update(void **address, void *value)
     access((char *)address, sizeof *address, GOP_SIM_STORE, CALLER);
 }
 
-/* Structures: pieces as large as their address allows, at most 16 bytes. */
+/* The size of the next piece of a structure: the largest that the address allows, at most 16
+ * bytes. */
 static size_t bytes_to_boundary(const char *address, size_t bytes)
 {
     size_t piece = 16;
@@ -108,7 +110,7 @@ void __tsan_write_range(void *address, size_t bytes)
 
 /* ---- memset and its like, which kernels that Python compiles call by these names ---- */
 
-/* These loops have no basic blocks of a kernel's. */
+/* Counts the time slice in the loops below, which have no instrumented basic blocks. */
 static void look_up_trace(const void *pc)
 {
     gop_sim_worker *w = gop_sim_here;
@@ -128,7 +130,7 @@ void *gop_sim_memset(void *to, int value, size_t bytes)
     return to;
 }
 
-/* What a piece of both may be, beginning or ending at these addresses. */
+/* The largest piece that both addresses allow. */
 static size_t piece_of_both(const char *to, const char *from, size_t bytes)
 {
     const size_t one = bytes_to_boundary(to, bytes), other = bytes_to_boundary(from, bytes);
@@ -162,7 +164,7 @@ void *gop_sim_memmove(void *to, const void *from, size_t bytes)
 {
     if ((uintptr_t)to - (uintptr_t)from >= bytes)
         return copy_up(to, (char *)from, bytes, CALLER);
-    while (bytes > 0) { /* they overlap, and what is copied first must not be read later */
+    while (bytes > 0) { /* they overlap: copy from the end */
         char *source = (char *)from + bytes, *target = (char *)to + bytes;
         const size_t piece = piece_of_both(target, source, bytes);
         copy_traced(target - piece, source - piece, piece, CALLER);

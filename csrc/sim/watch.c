@@ -1,8 +1,8 @@
 /*
- * watch.c - a block that takes long: where its lanes are, for a warning, and when Ctrl-C comes.
+ * watch.c - slow blocks: where their lanes are, for a warning and after Ctrl-C.
  *
- * A lane looks at the clock now and then (paths.c). What it finds is told by the calling
- * thread, which may be another one than the block's.
+ * A lane reads the clock now and then (paths.c). The calling thread, which may be another
+ * thread than the block's, reports what the lane found.
  */
 #define _GNU_SOURCE /* clock_gettime, strdup */
 #include "sim/calls.h"
@@ -28,7 +28,7 @@ const char *gop_sim_stopped_at(void)
     return stopped_at;
 }
 
-/* Whether the text is the caller's to write: the first one's, of all threads. */
+/* Whether this thread is the first, and so may write the text. */
 static int begin_text(int *said)
 {
     int none = GOP_SIM_NO_TEXT;
@@ -81,7 +81,7 @@ void gop_sim_note_stop(gop_sim_worker *w)
 int gop_sim_watch_tells(gop_sim_crew *crew)
 {
     if (!is_there(&crew->slow)) return 1;
-    crew->slow = GOP_SIM_WRITING; /* so that it is told once */
+    crew->slow = GOP_SIM_WRITING; /* so that it is reported once */
     return tell(crew->slow_text) == 0;
 }
 

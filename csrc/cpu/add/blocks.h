@@ -1,10 +1,10 @@
 /*
- * blocks.h - add where lines are short: several of the inner axes at once, as one line.
+ * blocks.h - add with short rows: several of the inner axes are processed as one row.
  *
- * To begin a line of a few elements costs more than to compute it. A block is a piece of the
- * inner axes that is one run of the output. An operand that lies otherwise is put in line in a
- * buffer before, by a table of its offsets, the same for every block; where it is broadcast
- * from block to block it stays there.
+ * Starting a row of a few elements costs more than computing it. A block is a part of the inner
+ * axes that is contiguous in the output. Operands with another layout are first gathered into a
+ * buffer by a table of offsets, which is the same for every block. If an operand is broadcast
+ * from block to block, its buffer is reused.
  */
 #ifndef GOP_CPU_ADD_BLOCKS_H
 #define GOP_CPU_ADD_BLOCKS_H
@@ -13,30 +13,29 @@
 #include "cpu/transpose/gather.h"
 
 enum {
-    BLOCK = 4096,       /* elements of a block, at most */
-    BLOCK_BYTES = 8192, /* the same: a buffer for each operand stays in the first-level cache */
-    SHORT = 512,        /* bytes of a line that is worth gathering into a longer one */
+    BLOCK = 4096,       /* most elements of a block */
+    BLOCK_BYTES = 8192, /* most bytes of a block: buffers fit in L1 */
+    SHORT = 512,        /* rows of fewer bytes are joined to blocks */
 };
 
-/* The plan: a block has `rows` of axis t and all of the axes within. */
+/* The plan: a block has `rows` indices of axis t and all of the axes inside it. */
 typedef struct blocking {
     int t;
-    int64_t within, rows, cuts; /* elements of the axes within; blocks along t */
+    int64_t within, rows, cuts; /* elements of the axes inside t; blocks along t */
     int64_t count;
-    int64_t run[4];    /* neighbours of an operand that is gathered, negative where they are
-                          one element; 0: it is where it lies */
-    int64_t stride[4]; /* along a block, where it lies */
+    int64_t run[4];    /* contiguous elements of a gathered operand; negative: copies of one
+                          element; 0: in place */
+    int64_t stride[4]; /* stride along a block of an operand that is used in place */
 } blocking;
 
 typedef struct blocks {
     const blocking *plan;
     walk lines;
-    int32_t (*tables)[BLOCK];     /* of each input */
-    char (*buffers)[BLOCK_BYTES]; /* of each worker and input */
+    int32_t (*tables)[BLOCK];     /* one for each input */
+    char (*buffers)[BLOCK_BYTES]; /* one for each worker and input */
 } blocks;
 
-/* How an operand lies along a block: fills run and stride. Returns 0 where a table cannot hold
- * its offsets. */
+/* Fills run and stride of operand o. Returns 0 if its offsets do not fit in a table. */
 static int lies(const gop_elementwise *e, int o, blocking *p)
 {
     const int64_t *const stride = e->stride[o];
@@ -58,7 +57,7 @@ static int lies(const gop_elementwise *e, int o, blocking *p)
     return furthest < INT32_MAX;
 }
 
-/* Fills the plan, or returns 0 where lines serve as well: then count is 0. */
+/* Fills the plan. Returns 0, with count 0, if blocks do not pay. */
 static int find_blocks(const gop_elementwise *e, int64_t item, blocking *p)
 {
     const int inner = e->rank - 1;
@@ -101,7 +100,7 @@ static void walk_blocks(void *argument, int64_t begin, int64_t end, int worker)
     const blocking *const p = w->plan;
     const gop_elementwise *const e = w->lines.e;
     const int64_t item = w->lines.item;
-    const char *held[4] = {0}; /* what the buffers have, and how much of it */
+    const char *held[4] = {0}; /* the source of each buffer, and its elements */
     int64_t holds[4] = {0}, index[GOP_MAX_NDIM];
     char *from[4] = {0};
     gop_unravel(begin / p->cuts, p->t, e->extent, index);

@@ -1,7 +1,7 @@
 /*
- * choose.c - which kernel adds: threaded, which takes every call.
+ * choose.c - the choice of a kernel for add: threaded, which takes every call.
  *
- * The others are steps on the way to it. Included by ladder.c.
+ * The others are steps towards it. ladder.c includes this file.
  */
 #include "core/choice.h"
 

@@ -10,8 +10,8 @@ static inline T FN(add_one)(T a, T b)
     return (T){a.re + b.re, a.im + b.im};
 }
 
-/* a.im is negated instead of subtracting: the same value, and GCC 12 fuses multiplications with
- * an alternating minus and plus in spite of -ffp-contract=off (its bug 107647). */
+/* It negates a.im instead of subtracting, with the same result: GCC 12 fuses multiplications
+ * with an alternating minus and plus in spite of -ffp-contract=off (its bug 107647). */
 static inline T FN(multiply_add_one)(T a, T b, T c)
 {
     const A turned = {-a.im, a.im};
@@ -33,7 +33,8 @@ static inline T FN(multiply_add_one)(T a, T b, T c)
 
 #elif IS_INT
 
-/* Unsigned, so that overflow wraps; at least 32 bits, since C would widen less to int. */
+/* It computes unsigned, so that overflow wraps, and in at least 32 bits, because C widens
+ * shorter types to (signed) int. */
 static inline T FN(add_one)(T a, T b)
 {
     return sizeof(T) == 8 ? (T)((uint64_t)a + (uint64_t)b) : (T)((uint32_t)a + (uint32_t)b);
@@ -52,7 +53,7 @@ static inline T FN(add_one)(T a, T b)
     return STORE(LOAD(a) + LOAD(b));
 }
 
-/* The product is rounded to the dtype, then the sum: as NumPy's a*b + c. */
+/* The product is rounded to the dtype, then the sum, as in NumPy's a*b + c. */
 static inline T FN(multiply_add_one)(T a, T b, T c)
 {
     const T product = STORE(LOAD(a) * LOAD(b));
@@ -60,7 +61,7 @@ static inline T FN(multiply_add_one)(T a, T b, T c)
 }
 
 #if IS_HALF
-/* The product of two halves is exact in double; every rounding but the last is to odd. */
+/* The product of two halves is exact in double. Every rounding except the last is to odd. */
 static inline T FN(fma_one)(T a, T b, T c)
 {
     return STORE(gop_float_to_odd(gop_fma_to_odd(LOAD(a), LOAD(b), LOAD(c))));
@@ -82,7 +83,7 @@ static inline T FN(fma_one)(T a, T b, T c)
 #define GOP_TPL "cpu/add/element.h"
 #include "cpu/runtime/each_dtype.inc"
 
-enum { HEAR = 1 << 16 }; /* elements between two looks for Ctrl-C */
+enum { HEAR = 1 << 16 }; /* elements between two checks for Ctrl-C */
 
 /* X(op) for each operation that the dtype D has. */
 #define EACH_OP(X) X(add) X(multiply_add) GOP_PASTE(FMA_OF_KIND, GOP_PASTE(GOP_KIND, D))(X)
@@ -100,7 +101,7 @@ enum { HEAR = 1 << 16 }; /* elements between two looks for Ctrl-C */
     static const gop_row fma_##kernel##_row = {                                                \
         .name = #kernel, .launch = GOP_FN_FLOATS(fma_##kernel), __VA_ARGS__}
 
-/* Out, then the inputs. */
+/* Fills `at` with the output, then the inputs. */
 static void operands(const gop_task *task, void *at[4])
 {
     at[0] = task->out[0].data;

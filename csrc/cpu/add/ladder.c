@@ -1,12 +1,12 @@
 /*
- * ladder.c - the CPU kernels of add, multiply_add and fma, in the order of reading. Each is in
- * the file of its name.
+ * ladder.c - the CPU kernels of add, multiply_add and fma, in reading order. Each is in the
+ * file of its name.
  *
- * Floor: every input read once, the output written once. The arithmetic is free beside that, so
- * the ladder is about walking memory: an index computed per element, then whole lines that the
- * compiler turns into vector loops, then stores that do not read what they overwrite, then
- * several threads, since one core cannot keep enough loads in flight to fill the memory bus.
- * There is no blocked kernel: nothing is used twice, so no cache could help.
+ * Floor: every input is read once, the output is written once. The arithmetic is free beside
+ * that, so the ladder is about memory: first an index computed per element, then whole rows in
+ * vector loops, then streaming stores, which do not read what they overwrite, then several
+ * threads, since one core cannot keep enough loads in flight to saturate memory. There is no
+ * blocked kernel: no element is used twice, so a cache cannot help.
  */
 #include "cpu/runtime/cpu.h"
 

@@ -1,10 +1,10 @@
 /*
- * lines.h - lines of add, multiply_add and fma: n elements along the innermost axis.
+ * lines.h - rows of add, multiply_add and fma: n elements along the innermost axis.
  *
- * A line is written once with the strides as arguments and expanded for the strides that arrays
- * mostly have there: 1, or 0 where an operand broadcasts. With constants in their place the
- * compiler makes vector loops, of 32 bytes on AVX-512 too (setup.py): where memory is the
- * bound, half of 64 lie across two cache lines and the rest is no faster.
+ * A row's loop is written once with the strides as arguments, and expanded for the usual
+ * strides: 1, or 0 for a broadcast operand. With constant strides the compiler makes vector
+ * loops. Vectors have 32 bytes on AVX-512 too (setup.py): half of the unaligned accesses of 64
+ * bytes cross a cache line, and when memory is the bound the others are no faster.
  */
 #ifdef D
 
@@ -19,7 +19,7 @@ static void FN(add_line)(int64_t n, void *const at[4], const int64_t s[4])
 {
     T *const out = at[0];
     const T *const a = at[1], *const b = at[2];
-    const T a0 = *a, b0 = *b; /* a broadcast operand, out of memory's way */
+    const T a0 = *a, b0 = *b; /* a broadcast operand, in a register */
     if (s[0] == 1 && s[1] == 1 && s[2] == 1) FN(add_run)(n, out, 1, a, 1, b, 1);
     else if (s[0] == 1 && s[1] == 1 && s[2] == 0) FN(add_run)(n, out, 1, a, 1, &b0, 0);
     else if (s[0] == 1 && s[1] == 0 && s[2] == 1) FN(add_run)(n, out, 1, &a0, 0, b, 1);
@@ -66,8 +66,8 @@ LINE3(fma)
 #include "cpu/add/element.h"
 #include "cpu/transpose/gather.h"
 
-/* No element is read after another was written: an input may be the output's own memory, but
- * then element by element. The compiler cannot know, and would check at run time instead. */
+/* Tells the compiler that iterations are independent, which it would check at run time. An
+ * input may be the output's own memory, but then only element by element. */
 #if defined(__clang__)
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -77,31 +77,31 @@ LINE3(fma)
 #define GOP_TPL "cpu/add/lines.h"
 #include "cpu/runtime/each_dtype.inc"
 
-/* at[] and strides in elements: out, then the inputs. */
+/* Computes a row. at[] and stride[], in elements, are of the output, then the inputs. */
 typedef void (*line_fn)(int64_t n, void *const at[4], const int64_t stride[4]);
 
-/* What a thread needs of a line that all share lies in two cache lines, which it gets from the
- * thread that called. */
+/* What all threads need to compute rows. The fields that each row uses are in two cache lines.
+ */
 typedef struct walk {
     _Alignas(LINE) line_fn line;
     int64_t item;
     int operands, rank;
     void *at[4];
-    int stream;        /* write past the caches */
-    int fresh;         /* the output's pages are cleared when they are first written */
-    int64_t lead;      /* elements from the output's first page to its first element */
+    int stream;        /* use streaming stores */
+    int fresh;         /* the output's pages are zeroed at their first write */
+    int64_t lead;      /* elements between the output's first page and its first element */
     int64_t stride[4]; /* along the innermost axis */
     const gop_elementwise *e;
 } walk;
 
 enum {
-    PIECE = 256,      /* bytes computed before they are streamed: reads hardly pause */
-    ALIGN_FROM = 512, /* bytes of a line that is worth beginning where a cache line does */
-    PICKED = 2048,    /* bytes of an operand that are put side by side at a time */
+    PIECE = 256,      /* bytes of the streaming buffer: small, so that reads hardly pause */
+    ALIGN_FROM = 512, /* rows of at least these bytes start at a cache line */
+    PICKED = 2048,    /* bytes of a strided operand that are gathered at a time */
 };
 
-/* A line of neighbours, computed into a buffer that the first-level cache holds, and streamed
- * from there. */
+/* Computes a contiguous row piece by piece into a buffer in the L1 cache, and streams it from
+ * there. */
 static void stream_line(const walk *w, int64_t n, char *const at[4], const int64_t stride[4])
 {
     _Alignas(LINE) char buffer[PIECE];
@@ -115,7 +115,8 @@ static void stream_line(const walk *w, int64_t n, char *const at[4], const int64
     }
 }
 
-/* The same into the caches: no vector but the first lies across two of their lines. */
+/* Computes a row with plain stores. After the first piece, no vector store crosses a cache
+ * line. */
 static void plain_line(const walk *w, int64_t n, char *const at[4], const int64_t stride[4])
 {
     int64_t i = 0;
@@ -135,7 +136,8 @@ static void line_of_neighbours(const walk *w, int64_t n, char *const at[4],
     else plain_line(w, n, at, stride);
 }
 
-/* A line of operands that lie apart, a bit for each in `apart`, a piece at a time. */
+/* Computes a row piece by piece: gathers the strided operands, one bit each in `apart`, into
+ * buffers. */
 static __attribute__((noinline)) void picked_line(const walk *w, int64_t n, char *const at[4],
                                                   const int64_t stride[4], int apart)
 {
@@ -155,7 +157,7 @@ static __attribute__((noinline)) void picked_line(const walk *w, int64_t n, char
     }
 }
 
-/* Operands whose neighbours lie apart are put side by side first: the rest is vectors. */
+/* Computes a row. Strided operands are gathered first, so that the loop is vectorized. */
 static void one_line(const walk *w, int64_t n, char *const at[4], const int64_t stride[4])
 {
     int apart = 0;
@@ -165,8 +167,8 @@ static void one_line(const walk *w, int64_t n, char *const at[4], const int64_t 
     else line_of_neighbours(w, n, at, stride);
 }
 
-/* Elements [begin, end), counted in the order of the axes: the index is taken apart once, and
- * then advanced like an odometer. */
+/* Computes elements [begin, end) in index order. The index is decomposed once, and then
+ * advanced like an odometer. */
 static void walk_axes(const walk *w, int64_t begin, int64_t end)
 {
     const gop_elementwise *e = w->e;
@@ -178,7 +180,7 @@ static void walk_axes(const walk *w, int64_t begin, int64_t end)
     for (int o = 0; o < e->operands; o++)
         at[o] += gop_offset(e->rank, index, e->stride[o]) * w->item;
     int64_t left = end - begin;
-    int64_t n = e->extent[inner] - index[inner]; /* the first line may start in its middle */
+    int64_t n = e->extent[inner] - index[inner]; /* the first row may start in its middle */
     for (;;) {
         if (n > left) n = left;
         one_line(w, n, at, stride);
@@ -215,7 +217,7 @@ static void walk_lines(void *argument, int64_t begin, int64_t end, int worker)
     if (w->stream) stream_end();
 }
 
-/* An output that is an input too is in the caches by the time it is written. */
+/* Whether the output is also an input: then it is in the caches when it is written. */
 static int is_input(const gop_task *task)
 {
     for (int k = 0; k < task->nin; k++)
@@ -238,7 +240,8 @@ static walk walk_of(const gop_task *task, line_fn line, int stream)
     return w;
 }
 
-/* Pieces to threads: those that sleep are woken at once where it takes milliseconds. */
+/* Runs pieces on threads. If the work takes milliseconds, sleeping threads are woken at once.
+ */
 static gop_status by_threads(const walk *w, int workers, int64_t items, int64_t grain,
                              gop_body body, void *argument)
 {
@@ -247,7 +250,7 @@ static gop_status by_threads(const walk *w, int workers, int64_t items, int64_t 
     return gop_parallel_brief(workers, items, grain, body, argument);
 }
 
-/* One thread, which listens for Ctrl-C between pieces. */
+/* Runs all rows on one thread, which checks for Ctrl-C between pieces. */
 static gop_status every_line(const gop_task *task, line_fn line, int stream)
 {
     walk w = walk_of(task, line, stream);

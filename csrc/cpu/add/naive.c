@@ -1,7 +1,7 @@
 /*
- * naive.c - add element by element, the index of each taken apart axis by axis.
+ * naive.c - add one element at a time; each index is decomposed axis by axis.
  *
- * A division for each axis of each element costs many times what the addition does.
+ * One division per axis and element costs many times what the addition does.
  */
 #ifdef D
 
@@ -28,7 +28,7 @@ EACH_OP(NAIVE)
 #else
 #include "cpu/add/element.h"
 
-/* at[] and offsets in elements: out, then the inputs. */
+/* Computes an element. at[] and offset[], in elements, are of the output, then the inputs. */
 typedef void (*element_fn)(void *const at[4], const int64_t offset[4]);
 
 static gop_status every_element(const gop_task *task, element_fn element)

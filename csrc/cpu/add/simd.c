@@ -1,8 +1,8 @@
 /*
- * simd.c - add line by line along the innermost axis.
+ * simd.c - add row by row along the innermost axis.
  *
- * Whole lines have no index to take apart, and their loops become vector instructions: 16 to 64
- * bytes at once.
+ * Within a row no index is decomposed, so the loop becomes vector instructions of 16 to 64
+ * bytes.
  */
 #ifdef D
 

@@ -1,8 +1,8 @@
 /*
- * streaming.c - the simd kernel, whose large outputs go past the caches.
+ * streaming.c - the simd kernel with streaming stores for large outputs.
  *
- * A plain store reads the line that it overwrites from memory first. A streaming store of whole
- * lines, computed into a buffer before, does not.
+ * A plain store first reads from memory the cache line that it overwrites. A streaming store of
+ * whole lines, computed into a buffer before, does not.
  */
 #ifdef D
 

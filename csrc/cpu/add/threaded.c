@@ -1,15 +1,16 @@
 /*
- * threaded.c - the lines of add, dealt to all cores.
+ * threaded.c - the rows of add on all cores.
  *
- * One core cannot keep enough loads in flight to fill the memory bus. A transposed operand has
- * its neighbours along another axis, t. It is read in tiles, a cache line or two along t, and
- * put in line in a buffer: otherwise every element that a line takes from it would fetch a
- * whole cache line. Short lines are joined to blocks (blocks.h).
+ * One core cannot keep enough loads in flight to saturate memory.
+ *
+ * A transposed operand is contiguous along another axis, t. It is read in tiles that are one or
+ * two cache lines wide along t, and transposed into a buffer. Without that, every element of a
+ * row would fetch a whole cache line. Short rows are joined to blocks (blocks.h).
  */
 #ifdef D
 
-/* nt by ni elements into lines along i, read along t: neighbours are turned in registers, and
- * those that the next tile along t wants are fetched. */
+/* Packs nt by ni elements into rows along i, reading along t. Contiguous elements are
+ * transposed in registers, and those of the next tile along t are prefetched. */
 static void FN(pack)(int64_t nt, int64_t ni, void *tile, int64_t pitch, const void *from,
                      int64_t st, int64_t si)
 {
@@ -42,18 +43,17 @@ EACH_OP(THREADED)
 #include "cpu/transpose/turn.h"
 
 enum {
-    TILE_I = 512,    /* elements of a line of a tile, which has as many as fill a cache line, */
-    FEW_I = 256,     /* or as many, and twice as many lines: where lines are no longer, */
-    LARGE = 1 << 25, /* and where the last-level cache does not hold the arrays */
-    TILE = 2 * FEW_I * LINE + 2 * LINE * LINE, /* bytes, with a cache line after each line */
+    TILE_I = 512,    /* elements of a tile's row; a tile has one cache line along t, */
+    FEW_I = 256,     /* or two lines along t, if rows are no longer than this */
+    LARGE = 1 << 25, /* or the arrays have more bytes than the last-level cache */
+    TILE = 2 * FEW_I * LINE + 2 * LINE * LINE, /* bytes, with each row padded by a line */
     ROOM = 3 * TILE,
-    LEAST = 16,            /* axes shorter than this are not worth a tile */
-    LEAST_PIECE = 1 << 16, /* bytes of an output that are worth handing to a thread, if they are
-                              one line */
+    LEAST = 16,            /* axes shorter than this are not tiled */
+    LEAST_PIECE = 1 << 16, /* bytes of an output of one row that are worth a thread */
     MOST_PIECE = 1 << 19,
-    LEAST_TABLE = 1 << 20, /* the same of a call with tables, which each thread has to fetch */
-    HALF = 32,             /* bytes that take as long as the arithmetic of a half, */
-    MOVED = 8,             /* and as an element's way into a buffer */
+    LEAST_TABLE = 1 << 20, /* the same with tables of offsets, which each thread must load */
+    HALF = 32,             /* bytes whose copy takes as long as the arithmetic of a half, */
+    MOVED = 8,             /* and as gathering an element into a buffer */
 };
 
 typedef void (*pack_fn)(int64_t nt, int64_t ni, void *tile, int64_t pitch, const void *from,
@@ -62,20 +62,20 @@ typedef void (*pack_fn)(int64_t nt, int64_t ni, void *tile, int64_t pitch, const
 /* The plan. */
 typedef struct tiling {
     int workers;
-    int t; /* the axis beside the innermost one; -1: no operand is transposed */
+    int t; /* the tiles' other axis; -1: no operand is transposed */
     int64_t tile_t, tile_i;
-    int64_t pitch; /* of a tile's lines: those a power of two apart would meet in one set */
-    int turned[4]; /* which operands have their neighbours along it */
+    int64_t pitch; /* of a tile's rows, padded: a power of two would map all to one cache set */
+    int turned[4]; /* operands that are contiguous along t */
     int64_t tiles_t, tiles_i, batches;
     int64_t piece;   /* elements that a thread takes at a time */
-    blocking blocks; /* count 0: lines are long enough */
+    blocking blocks; /* count 0: rows are long enough */
 } tiling;
 
 typedef struct tiles {
     const tiling *plan;
     walk lines;
     pack_fn pack;
-    char *scratch; /* ROOM bytes of each worker: a tile of each operand */
+    char *scratch; /* ROOM bytes for each worker: a tile for each operand */
 } tiles;
 
 static void walk_tiles(void *argument, int64_t begin, int64_t end, int worker)
@@ -92,7 +92,7 @@ static void walk_tiles(void *argument, int64_t begin, int64_t end, int worker)
         const int64_t nt = gop_smaller(p->tile_t, e->extent[t] - t0);
         const int64_t ni = gop_smaller(p->tile_i, e->extent[inner] - i0);
         char *at[4] = {0};
-        int64_t step[4] = {0}, stride[4] = {0}; /* from line to line, and along a line */
+        int64_t step[4] = {0}, stride[4] = {0}; /* from row to row; along a row */
         rest /= p->tiles_t;
         for (int o = 0; o < e->operands; o++) {
             at[o] = w->lines.at[o];
@@ -122,7 +122,7 @@ static void walk_tiles(void *argument, int64_t begin, int64_t end, int worker)
     if (w->lines.stream) stream_end();
 }
 
-/* Pieces of fresh memory are whole pages, so that no two threads clear the same one. */
+/* Pieces of fresh memory are whole pages, so that no two threads zero the same page. */
 static int64_t piece_of(walk *w, int64_t piece)
 {
     if (!w->fresh || w->stride[0] != 1) return piece;
@@ -149,7 +149,7 @@ static gop_status every_line_threaded(const gop_task *task, line_fn line, pack_f
 #define GOP_TPL "cpu/add/threaded.c"
 #include "cpu/runtime/each_dtype.inc"
 
-/* Fills the tiling of items of `item` bytes, or returns 0 where no operand is transposed. */
+/* Fills the tiling for items of `item` bytes. Returns 0 if no operand is transposed. */
 static int find_tiles(const gop_elementwise *e, int64_t item, tiling *w)
 {
     const int inner = e->rank - 1;
@@ -180,7 +180,7 @@ static int find_tiles(const gop_elementwise *e, int64_t item, tiling *w)
     return 1;
 }
 
-/* Bytes of plain output that take as long as an element. */
+/* The cost of an element, in bytes of plain output. */
 static int64_t weight_of(const gop_task *task, const tiling *p)
 {
     const gop_dtype dtype = task->in[0].dtype;
@@ -195,7 +195,8 @@ static int64_t weight_of(const gop_task *task, const tiling *p)
     return weight;
 }
 
-/* How many threads, and pieces: several for each, so that one that comes late takes fewer. */
+/* Chooses the number of threads and the size of a piece. Each thread gets several pieces on
+ * average, so that a late thread takes fewer. */
 static void share_out(const gop_task *task, int64_t threads, tiling *p)
 {
     const int64_t weight = weight_of(task, p);

@@ -1,6 +1,6 @@
 /*
- * choose.c - which kernel solves: threaded, which takes every system. How it makes a step says
- * the choice of jacobi_step. Included by ladder.c.
+ * choose.c - the choice of a kernel for the solver: threaded, which takes every system.
+ * jacobi_step's choice picks the kernel of a step. ladder.c includes this file.
  */
 #include "core/choice.h"
 

@@ -1,9 +1,9 @@
 /*
- * ladder.c - the CPU kernels of jacobi, in the order of reading. Each is in the file of its
- * name.
+ * ladder.c - the CPU kernels of jacobi, in reading order. Each is in the file of its name.
  *
- * The solver repeats a kernel of jacobi_step, so its floor is that kernel's: A read once a
- * step. What it adds is the norm of the residual at each check, and no step through Python.
+ * The solver repeats a kernel of jacobi_step, so the floor is that kernel's: A is read once per
+ * step. The solver adds the norm of the residual at each check, and saves the return to Python
+ * at each step.
  */
 #include "cpu/runtime/cpu.h"
 

@@ -1,5 +1,5 @@
 /*
- * naive.c - jacobi with the naive steps: one row after the other, one term after the other.
+ * naive.c - jacobi with the naive step: row by row, term by term.
  */
 #include "cpu/jacobi/solve.h"
 

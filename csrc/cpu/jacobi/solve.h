@@ -1,8 +1,8 @@
 /*
- * solve.h - the solver on the CPU: how columns lie, and their norms, for core's loop.
+ * solve.h - the solver on the CPU: the layout of columns, and their norms, for core's loop.
  *
- * No column knows of the others, so they are solved in groups, all steps of one and then those
- * of the next: what a step reads and writes was in a near cache at the step before.
+ * Columns are independent, so they are solved in groups: all steps of one group, then those of
+ * the next. What a step reads and writes is then still in a near cache from the step before.
  */
 #ifndef GOP_CPU_JACOBI_SOLVE_H
 #define GOP_CPU_JACOBI_SOLVE_H
@@ -13,24 +13,24 @@
 
 enum {
     COPIED = 1 << 16, /* items of a piece */
-    BESIDE = 64,      /* rows whose items are copied column after column */
+    BESIDE = 64,      /* rows that are copied column by column */
     SIDE = 8,         /* columns for which a step reads a sparse matrix once */
     HELD = 1 << 18,   /* bytes of a group's vectors: half of a small L2 cache */
 };
 
-/* Core's part first; how items lie in the vectors here, and what lies in the scratch memory,
- * each at a multiple of 64 bytes. */
+/* Core's part must be first. `row` and `column` are the strides of the vectors, in items. The
+ * rest points into the scratch memory, aligned to 64 bytes. */
 typedef struct solve_group {
     gop_solve solve;
     int64_t row, column;
     gop_plan *plan;      /* of the steps */
-    char *right, *steps; /* right: f where it is copied */
+    char *right, *steps; /* right: the copy of f, if it is copied */
     double *work;
     size_t bytes;
 } solve_group;
 
-/* Columns of a group. A dense matrix costs more to read than all of them, another one more than
- * a few. */
+/* The number of columns of a group. All columns share a dense matrix, because reading it costs
+ * more than all their vectors. Other matrices are small beside a few columns. */
 static int64_t solve_width(const gop_task *task)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
@@ -40,8 +40,8 @@ static int64_t solve_width(const gop_task *task)
     return gop_smaller(g->k, fit > SIDE ? fit / SIDE * SIDE : SIDE);
 }
 
-/* Side by side, so that a row meets vectors, where its coefficients are looked up or are those
- * of the row before; else each contiguous. */
+/* Sets the layout of a group. Columns are interleaved, so that a row works on vectors, if
+ * coefficients are looked up or the same in all rows. Otherwise each column is contiguous. */
 static void solve_lay(const gop_task *task, solve_group *group, int64_t first, int64_t k)
 {
     const gop_jacobi_step_params *p = &task->call->params.jacobi.step;
@@ -60,7 +60,7 @@ static char *solve_take(solve_group *group, char *base, int64_t bytes)
     return at;
 }
 
-/* Copies n by k items; strides in bytes. */
+/* A copy of n by k items; strides in bytes. */
 typedef struct solve_copy {
     char *to;
     const char *from;
@@ -95,7 +95,7 @@ static gop_status solve_copy_columns(int64_t n, solve_copy *copy)
     return gop_parallel(n, 1 + COPIED / copy->k, solve_copy_items, copy);
 }
 
-/* The group's columns of v, whose strides are in items, as they lie here. */
+/* Copies the group's columns of v to the group's layout. The strides of v are in items. */
 static gop_status solve_gather(const solve_group *group, const gop_array *v, int64_t row,
                                int64_t column, int64_t n, char *to)
 {
@@ -111,7 +111,7 @@ static gop_status solve_gather(const solve_group *group, const gop_array *v, int
     return solve_copy_columns(n, &copy);
 }
 
-/* Stores a column that has ended; core's loop calls it. */
+/* Stores a column whose iteration has ended. Core's loop calls it. */
 static gop_status solve_put_aside(const gop_solve *solve, const void *iterate, int64_t c,
                                   int zero)
 {
@@ -141,7 +141,7 @@ static gop_status solve_norms(const gop_solve *solve)
     return gop_column_norms(&columns, group->work, solve->fresh);
 }
 
-/* The first group, with room for each. */
+/* Makes the first group, whose memory every group reuses. */
 static solve_group solve_group_of(const gop_task *task, size_t steps)
 {
     const int64_t n = task->geometry.jacobi.n, k = solve_width(task), each = 8 * k;
@@ -167,7 +167,7 @@ static solve_group solve_group_of(const gop_task *task, size_t steps)
     return group;
 }
 
-/* The steps' geometry. */
+/* Fills the geometry of the steps. */
 static void solve_place(const solve_group *group, gop_jacobi *g)
 {
     g->k = group->solve.k;
@@ -175,7 +175,7 @@ static void solve_place(const solve_group *group, gop_jacobi *g)
     g->x_col = g->out_col = g->residual_col = g->f_col = group->column;
 }
 
-/* f is read in place where it lies as the iterates do. */
+/* Prepares a group's first step. f is read in place if it has the layout of the iterates. */
 static gop_status solve_start(const gop_task *task, const solve_group *group, gop_task *step)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
@@ -216,7 +216,7 @@ static gop_status solve(gop_ctx *ctx, const gop_task *task)
     return GOP_OK;
 }
 
-/* ---- the rows' ---- */
+/* ---- for the rows ---- */
 
 static gop_status solve_plan(const gop_ctx *ctx, const gop_task *task, const char *name,
                              gop_plan *plan)

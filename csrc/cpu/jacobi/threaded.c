@@ -1,5 +1,5 @@
 /*
- * threaded.c - jacobi with the best steps that take the system, over all threads.
+ * threaded.c - jacobi with the step kernel that jacobi_step chooses, on all threads.
  */
 #include "cpu/jacobi/solve.h"
 

@@ -1,10 +1,10 @@
 /*
- * abreast.h - one leaf of several rows side by side: x is loaded once for all of them.
+ * abreast.h - one leaf of several rows at a time: x is loaded once for all of them.
  */
 #ifdef D
 
-/* A leaf of m >= 128 terms of ABREAST rows, `row` items apart: as many streams out of memory,
- * of which each gives a vector at a time, in the order in which they lie. */
+/* Computes a leaf of m >= 128 terms for ABREAST rows, which are `row` items apart. It reads one
+ * sequential stream of memory per row, a vector at a time. */
 static __attribute__((noinline)) void
 FN(leaf_rows)(const T *restrict a, int64_t row, const T *restrict x, int64_t m, T sum[ABREAST])
 {
@@ -43,7 +43,7 @@ static ALWAYS_INLINE FN(vector)
     return c;
 }
 
-/* What fold_lanes makes of the 128 lanes, without a step through memory. */
+/* Folds the 128 lanes as fold_lanes does, but in registers. */
 static ALWAYS_INLINE T FN(fold_vectors)(FN(vector) lane[VECTORS])
 {
     FN(short_vector) part[VECTOR / SHORT];
@@ -63,8 +63,8 @@ static ALWAYS_INLINE T FN(fold_vectors)(FN(vector) lane[VECTORS])
     return part[0][0];
 }
 
-/* The same where m is a multiple of 128: no lane's number depends on m, so that all of them are
- * in registers, or as many as there are. The rows go on at `after`. */
+/* The same for m a multiple of 128. Lane numbers do not depend on m, so that the lanes are in
+ * as many registers as there are. The next leaves of the rows begin at `after`. */
 static __attribute__((noinline)) void FN(whole_leaf_rows)(const T *restrict a, int64_t row,
                                                           const T *restrict x, int64_t m,
                                                           const T *after, T sum[ABREAST])
@@ -83,7 +83,7 @@ static __attribute__((noinline)) void FN(whole_leaf_rows)(const T *restrict a, i
                 lane[r][q] = FN(multiply_add_vector)(FN(load)(a + r * row + k + q * VECTOR), v,
                                                      lane[r][q]);
         }
-    for (int r = 0; r < ABREAST; r++) fetch_start(after + r * row); /* while the lanes fold */
+    for (int r = 0; r < ABREAST; r++) fetch_start(after + r * row); /* overlaps with the fold */
 #pragma GCC unroll 4
     for (int r = 0; r < ABREAST; r++) sum[r] = FN(fold_vectors)(lane[r]);
 }
@@ -95,10 +95,10 @@ static __attribute__((noinline)) void FN(whole_leaf_rows)(const T *restrict a, i
 #include "cpu/jacobi_step/leaf.h"
 #include "cpu/runtime/stream.h"
 
-enum { ABREAST = 4 }; /* rows that are read side by side */
+enum { ABREAST = 4 }; /* rows that are read at a time */
 
-/* Items that are added at once: a vector register of reals; of complex numbers more, whose
- * parts come apart. */
+/* Bytes that are added at once: a vector register of reals. Complex numbers take more, because
+ * their parts are separated. */
 #if defined(__AVX512F__)
 enum { REGISTER = 64 };
 #elif defined(__AVX2__)
@@ -107,11 +107,10 @@ enum { REGISTER = 32 };
 enum { REGISTER = 16 };
 #endif
 #define VECTOR ((IS_COMPLEX ? 128 : REGISTER) / (int)sizeof(T))
-#define VECTORS (LANES / VECTOR)    /* of the lanes of a row */
+#define VECTORS (LANES / VECTOR)    /* vectors of a row's lanes */
 #define SHORT (16 / (int)sizeof(T)) /* items of the shortest vector */
 
-/* Asks for the first two lines at an address, from which on the processor fetches ahead by
- * itself. */
+/* Prefetches the first two lines at an address, after which the hardware prefetcher follows. */
 static inline void fetch_start(const void *from)
 {
     __builtin_prefetch(from);

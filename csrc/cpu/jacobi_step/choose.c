@@ -1,7 +1,7 @@
 /*
- * choose.c - which kernel makes a step: threaded, which takes every system.
+ * choose.c - the choice of a kernel for a step: threaded, which takes every system.
  *
- * The others are steps on the way to it. Included by ladder.c.
+ * The others are steps towards it. ladder.c includes this file.
  */
 #include "core/choice.h"
 

@@ -1,13 +1,14 @@
 /*
  * csr.h - the rows of a CSR matrix.
  *
- * Most rows are short, and a short row is in registers: its terms are the first lanes of one
- * leaf, so its sum is a product a term and a fold of as many lanes. A row's length decides by
- * one jump, which a matrix of even rows always takes alike.
+ * Most rows are short, and a short row fits in registers: its terms are the first lanes of one
+ * leaf, so its sum is one product per term and a fold of as many lanes. A row's length selects
+ * the code by one jump, which is well predicted if rows have equal lengths.
  */
 #ifdef D
 
-/* A row of more than 8 terms: a leaf's items of x are gathered, then it is dense. */
+/* A row of more than 8 terms: the items of x for a leaf are gathered, then it is summed as a
+ * dense one. */
 static T FN(csr_long_row)(const FN(system) * s, csr_row row, const T *x, T *gathered)
 {
     TREE(nodes) tree;
@@ -21,7 +22,8 @@ static T FN(csr_long_row)(const FN(system) * s, csr_row row, const T *x, T *gath
     return TREE(root)(&tree, POSITIVE_ZERO);
 }
 
-/* The lane of term p, its first: adding it to -0.0 changes no product. */
+/* The lane of term p, which is the lane's first: adding it to -0.0 does not change the product.
+ */
 static ALWAYS_INLINE T FN(csr_lane)(const FN(system) * s, const int index64, const int unit,
                                     int64_t p, const T *x)
 {
@@ -29,8 +31,9 @@ static ALWAYS_INLINE T FN(csr_lane)(const FN(system) * s, const int index64, con
     return FN(multiply_add)(s->a[p], x[unit ? k : k * s->g.x_row], NEGATIVE_ZERO);
 }
 
-/* A row of `count` terms, which is a constant here: lanes without a term are left out, as they
- * are -0.0. No array and no loop, of which compilers make vectors that pass through memory. */
+/* A row of `count` terms, a constant. Lanes without a term are left out, because they are -0.0.
+ * There is no array and no loop, which compilers would turn into vectors that pass through
+ * memory. */
 static ALWAYS_INLINE T FN(csr_short_row)(const FN(system) * s, const int index64,
                                          const int unit, const int count, int64_t p, const T *x)
 {
@@ -65,8 +68,8 @@ static ALWAYS_INLINE T FN(csr_sum)(const FN(system) * s, const int index64, cons
     }
 }
 
-/* Rows that follow each other: where the first begins, and the terms of each where they are as
- * many, else 0. */
+/* Consecutive rows: where the first begins, and the terms of each if all have as many, else 0.
+ */
 typedef struct FN(csr_run) {
     int64_t begin, terms;
 } FN(csr_run);
@@ -85,8 +88,8 @@ static ALWAYS_INLINE FN(csr_run)
     return (FN(csr_run)){begin, is_even ? terms : 0};
 }
 
-/* The sums of rows [first, last). Those of a grid's inside have as many terms each: no row's
- * start is asked for, nor its length. */
+/* Computes the sums of rows [first, last). Rows of a grid's interior have as many terms each,
+ * so no row's start or length is read. */
 static ALWAYS_INLINE void FN(csr_sums)(const FN(system) * s, const int index64, const int unit,
                                        int64_t first, int64_t last, const T *x, T *gathered,
                                        T *sum)
@@ -109,7 +112,7 @@ static ALWAYS_INLINE void FN(csr_sums)(const FN(system) * s, const int index64, 
     }
 }
 
-/* The diagonal of row i: duplicates add up in stored order. */
+/* The diagonal of row i: duplicates are added in stored order. */
 static ALWAYS_INLINE T FN(csr_diagonal)(const FN(system) * s, const int index64, csr_row row,
                                         int64_t i)
 {
@@ -120,7 +123,7 @@ static ALWAYS_INLINE T FN(csr_diagonal)(const FN(system) * s, const int index64,
     return sum;
 }
 
-/* The diagonal of rows [first, last); fills `found` if it was not found before. */
+/* The diagonal of rows [first, last). Fills `found` unless the diagonal is stored. */
 static ALWAYS_INLINE const T *FN(csr_diagonals)(const FN(system) * s, const int index64,
                                                 int64_t first, int64_t last, T *found)
 {
@@ -132,10 +135,9 @@ static ALWAYS_INLINE const T *FN(csr_diagonals)(const FN(system) * s, const int 
     return found;
 }
 
-/* Column after column: a block of rows of A is in the second cache from the first column on,
- * and a column's items are as many as are fetched ahead. What is decided once for all rows is a
- * constant where this is inlined. The sums of a batch come first, then its updates, as vectors.
- */
+/* Computes rows [begin, end) column by column. A block of rows of A is in the L2 cache after
+ * the first column. Values that are the same for all rows are constants after inlining. The
+ * sums of a batch come first, then its updates as vectors. */
 static ALWAYS_INLINE void FN(csr_piece)(const FN(system) * s, const int index64, const int unit,
                                         int64_t begin, int64_t end, T *gathered, T *found)
 {
@@ -172,9 +174,9 @@ static void FN(csr_rows)(void *argument, int64_t begin, int64_t end, int worker)
 #include "cpu/jacobi_step/leaf.h"
 
 enum {
-    BLOCK = 2048, /* rows that are done for one column after the other */
+    BLOCK = 2048, /* rows that are computed for all columns in turn */
     BATCH = 256,  /* rows that are updated at once */
-    EVEN = 32,    /* rows that are looked at together: whether they have as many terms each */
+    EVEN = 32,    /* rows that are tested together for equal lengths */
 };
 
 #define GOP_TPL "cpu/jacobi_step/csr.h"

@@ -1,21 +1,21 @@
 /*
- * dense.h - the rows of a dense matrix: a few at a time where rows are contiguous, a strip
- * of them where columns are.
+ * dense.h - the rows of a dense matrix: a few at a time if rows are contiguous, a strip of rows
+ * if columns are.
  */
 #ifdef D
 
-/* ---- by rows: each leaf of x for a block of rows, and each leaf of A for a block of columns
- * of x ---- */
+/* ---- by rows: each leaf of x serves a block of rows, and each leaf of A a block of columns of
+ * x ---- */
 
-/* The sums of ABREAST rows by COLUMNS columns: as many of each subtree of leaves as a binary
- * counter carries, the largest first. */
+/* The sums of ABREAST rows by COLUMNS columns: one node for each subtree of leaves, as in a
+ * binary counter, the largest subtree first. */
 typedef struct FN(block) {
     T node[LEVELS][COLUMNS][ABREAST];
     T gathered[ABREAST][LEAF];
 } FN(block);
 
-/* Items k to k + m of `count` rows from i on, gathered if they are not neighbours, and how far
- * apart the rows are. */
+/* Returns items [k, k + m) of `count` rows from i on, gathered if they are not contiguous. Sets
+ * `row` to the distance between rows. */
 static inline const T *FN(row_leaves)(const FN(system) * s, FN(block) * room, int64_t i,
                                       int64_t count, int64_t k, int64_t m, int64_t *row)
 {
@@ -29,7 +29,7 @@ static inline const T *FN(row_leaves)(const FN(system) * s, FN(block) * room, in
     return room->gathered[0];
 }
 
-/* A leaf of m terms of `count` rows, which go on at `after`. */
+/* Computes a leaf of m terms for `count` rows, whose next leaves begin at `after`. */
 static ALWAYS_INLINE void FN(leaves)(const T *a, int64_t row, const T *x, int64_t m,
                                      const T *after, const int64_t count, T sum[ABREAST])
 {
@@ -42,7 +42,7 @@ static ALWAYS_INLINE void FN(leaves)(const T *a, int64_t row, const T *x, int64_
     (void)after;
 }
 
-/* node[top - 1] += node[top], of `count` rows and `columns` columns. */
+/* node[top - 1] += node[top] for `count` rows and `columns` columns. */
 static ALWAYS_INLINE void FN(add_nodes)(FN(block) * room, int top, const int64_t count,
                                         int64_t columns)
 {
@@ -53,14 +53,14 @@ static ALWAYS_INLINE void FN(add_nodes)(FN(block) * room, int top, const int64_t
         }
 }
 
-/* `count` rows from begin on, at most ABREAST, and columns [c0, c0 + columns), at most COLUMNS,
- * of x. */
+/* Computes at most ABREAST rows from `begin` on, for at most COLUMNS columns of x from c0 on.
+ */
 static ALWAYS_INLINE void FN(dense_block)(const FN(system) * s, FN(block) * room, int64_t begin,
                                           const int64_t count, int64_t c0, int64_t columns)
 {
     const int64_t n = s->g.n;
     int64_t leaves = 0;
-    int top = 0; /* where the next leaf goes */
+    int top = 0; /* the node for the next leaf */
     for (int64_t k = 0; k < n; k += LEAF) {
         int64_t row;
         const int64_t m = gop_smaller(n - k, LEAF);
@@ -80,15 +80,16 @@ static ALWAYS_INLINE void FN(dense_block)(const FN(system) * s, FN(block) * room
         FN(update_rows)(s, begin, count, c0 + c, room->node[0][c], diagonal);
 }
 
-/* ---- by columns: the rows of a strip grow together, a lane after the other. The lanes come in
- * the order in which the fold wants them, so that few sums are under way at a time and a strip
- * can be as long as a page. ---- */
+/* ---- by columns: the sums of a strip of rows grow together, one lane after the other. Lanes
+ * come in the order of the fold, so that few sums are live at a time and a strip can be as long
+ * as a page. ---- */
 
 typedef void FN(adding)(T *sum, T *to, const T *a, int64_t next, const T *x, int rows,
                         int64_t a_row);
 
-/* Adds `count` columns of A, `next` items apart, to the sums of a lane, or begins them; or adds
- * those and the sums of the lane to `left`, which comes first. */
+/* Adds `count` columns of A, `next` items apart, to a lane's sums, or starts the sums with
+ * them. If `left` is set, it instead adds the completed lane to `left`, which is the left
+ * operand. */
 static ALWAYS_INLINE void FN(add_columns_of)(T *restrict sum, T *restrict left,
                                              const T *restrict a, int64_t next,
                                              const T *restrict x, const int count,
@@ -104,8 +105,8 @@ static ALWAYS_INLINE void FN(add_columns_of)(T *restrict sum, T *restrict left,
     }
 }
 
-/* The five ways of it that occur, for rows side by side and for any others. Functions of their
- * own, since the compiler's time grows faster than a function's length. */
+/* The five instances that occur, each for contiguous and for other rows. They are separate
+ * functions, because compile time grows faster than a function's length. */
 #define ADD_COLUMNS(name, left, count, fresh)                                                  \
     static __attribute__((noinline)) void FN(name)(T * sum, T * to, const T *a, int64_t next,  \
                                                    const T *x, int rows, int64_t a_row)        \
@@ -121,8 +122,8 @@ ADD_COLUMNS(add_last_of_lane, to, TOGETHER, 0)
 ADD_COLUMNS(grow_lane_by_one, NULL, 1, 0)
 #undef ADD_COLUMNS
 
-/* One of them for a strip, its first line by itself; the next `count` columns to be read are
- * from `after` on. */
+/* Applies one instance to a strip, to the strip's first cache line separately. The next `count`
+ * columns to read begin at `after`. */
 static void FN(add_strip)(FN(adding) * add, strip at, T *sum, T *left, const T *a, int64_t next,
                           const T *x, int count, const T *after, int64_t a_row)
 {
@@ -138,8 +139,9 @@ static inline void FN(add_sums)(T *restrict left, const T *restrict right, int s
     for (int r = 0; r < sums; r++) left[r] = FN(plus)(left[r], right[r]);
 }
 
-/* One lane of a leaf for all rows of a strip: every 128th of `terms` columns from a on, added
- * to `left` where that is not NULL. Those of the next lane begin at `after`. */
+/* Computes one lane of a leaf for all rows of a strip, from every 128th of the columns from `a`
+ * on, `terms` of them. Adds it to `left` if that is not NULL. The next lane's columns begin at
+ * `after`. */
 static void FN(strip_lane)(strip at, T *sum, T *left, const T *a, int64_t next, const T *x,
                            int terms, const T *after, int64_t a_row)
 {
@@ -160,8 +162,8 @@ static void FN(strip_lane)(strip at, T *sum, T *left, const T *a, int64_t next, 
     if (left) FN(add_sums)(left, sum, at.sums);
 }
 
-/* Writes the outputs of column c of x for the rows of a strip from `begin` on. The strip after
- * `sum` is free. */
+/* Writes the outputs of column c of x for a strip's rows from `begin` on. The strip after `sum`
+ * is free. */
 static inline void FN(finish_strip)(const FN(system) * s, strip at, T *sum, int64_t begin,
                                     int64_t c)
 {
@@ -173,19 +175,19 @@ static inline void FN(finish_strip)(const FN(system) * s, strip at, T *sum, int6
     (s, begin + at.head, at.rows - at.head, c, sum + lead + at.head, diagonal + at.head);
 }
 
-/* The rows of a strip from `begin` on and columns [c0, c0 + columns). `sum` has 8 + `leaves`
- * strips a column: a stack of lanes under a stack of leaves, both as a binary counter carries.
- */
+/* Computes a strip of rows from `begin` on, for columns [c0, c0 + columns) of x. `sum` has 8 +
+ * leaves strips per column: a stack of lanes above a stack of leaves, both as in a binary
+ * counter. */
 static void FN(dense_strip)(const FN(system) * s, T *sum, int levels, int64_t begin, strip here,
                             int64_t c0, int64_t columns)
 {
     const gop_jacobi *g = &s->g;
     const int64_t stack = (int64_t)levels * STRIDE;
     int64_t leaves = 0;
-    int top = 0; /* where the next leaf goes: strips below hold the subtrees so far */
+    int top = 0; /* the strip for the next leaf; those below hold subtrees */
     for (int64_t k0 = 0; k0 < g->n; k0 += LEAF) {
         const int m = g->n - k0 < LEAF ? (int)(g->n - k0) : LEAF;
-        int bits = 0; /* of a lane's number; lanes beyond are -0.0 */
+        int bits = 0; /* bits of a lane's number; other lanes are -0.0 */
         while (bits < 7 && 1 << bits < m) bits++;
         int at = top;
         for (int step = 0; step < 1 << bits; step++, at++) {
@@ -201,7 +203,7 @@ static void FN(dense_strip)(const FN(system) * s, T *sum, int levels, int64_t be
                  s->columns + (c0 + c) * s->column + k0 + l, terms, after, g->a_row);
             }
             if (!(step & 1)) continue;
-            at--; /* the lane is in the sums before it */
+            at--; /* the lane was added to the sums before it */
             for (int done = step >> 1; done & 1; done >>= 1, at--)
                 for (int64_t c = 0; c < columns; c++) {
                     T *const left = sum + c * stack + (at - 1) * STRIDE;
@@ -264,24 +266,25 @@ static size_t FN(dense_room)(const gop_jacobi *g)
 
 enum {
     COLUMNS = 8,  /* right-hand sides that share the leaves of A */
-    LEVELS = 48,  /* of a tree: more leaves than memory holds */
-    TOGETHER = 8, /* columns of A that are read side by side */
+    LEVELS = 48,  /* levels of a tree: more leaves than memory can hold */
+    TOGETHER = 8, /* columns of A that are read at a time */
     STRIP_BYTES = 16384,
-    CACHED = 1 << 25, /* bytes that a third-level cache holds */
-    PAGE = 4096,      /* bytes after which the sets of a first-level cache come again */
+    CACHED = 1 << 25, /* bytes that fit in an L3 cache */
+    PAGE = 4096,      /* bytes after which the sets of an L1 cache repeat */
 };
 
-/* Rows of a strip at most, and the sums that one has room for. */
+/* The most rows of a strip, and the items between two strips of sums. */
 #define STRIP (STRIP_BYTES / (int)sizeof(T))
 #define STRIDE (STRIP + LINE / (int)sizeof(T))
 
-/* Whether neighbours in memory are neighbouring rows. */
+/* Whether the matrix is column-major. */
 static inline int by_columns(const gop_jacobi *g)
 {
     return llabs(g->a_row) < llabs(g->a_col);
 }
 
-/* A lane's number by its place in the order of the fold: the lowest bits of it reversed. */
+/* The number of the lane that comes at place `step` in the order of the fold: its bits
+ * reversed. */
 static inline int reversed(int step, int bits)
 {
     int lane = 0;
@@ -289,7 +292,7 @@ static inline int reversed(int step, int bits)
     return lane;
 }
 
-/* Strips of sums that a strip of rows needs: lanes and leaves, as binary counters carry. */
+/* The number of strips of sums that a strip of rows needs, for the two binary counters. */
 static inline int strip_levels(int64_t n)
 {
     int levels = 9;
@@ -297,14 +300,14 @@ static inline int strip_levels(int64_t n)
     return levels;
 }
 
-/* A strip of rows, of which `head` come before the first that begins a line in every column.
- * The sums of the line that they end come first; what it holds of later rows is not used. */
+/* A strip of rows. `head` rows come before the first one that starts a cache line in every
+ * column. Their sums take the end of a line; what that line holds of later rows is not used. */
 typedef struct strip {
     int head, rows, sums;
 } strip;
 
-/* A head only in a matrix that a cache holds: there a vector that lies in two lines is what
- * takes time. */
+/* Sets up a strip. It has a head only if the matrix fits in a cache: there, vectors that cross
+ * a cache line dominate the time. */
 static inline strip strip_of(const gop_jacobi *g, const void *first, int rows, int size)
 {
     const int64_t column = g->a_col * size;
@@ -314,9 +317,9 @@ static inline strip strip_of(const gop_jacobi *g, const void *first, int rows, i
     return (strip){head, rows, head ? rows + line - head : rows};
 }
 
-/* Where the sums of a strip are kept, in a room of a page more than they need: half a page from
- * the strip's first item. Columns that are a power of two apart already fill the ways of a set
- * between them, and the sums must lie in another. */
+/* Places a strip's sums in a room that has a page to spare: half a page from the strip's first
+ * item. If columns are a power of two apart, they fill the ways of one cache set, and the sums
+ * must be in another set. */
 static inline void *sums_beside(char *room, const void *first)
 {
     const uintptr_t wanted = (uintptr_t)first + PAGE / 2;

@@ -1,10 +1,10 @@
 /*
- * leaf.h - one leaf of a row: its 128 lanes are one array, and the loop over them vectors.
+ * leaf.h - one leaf of a row: its 128 lanes are an array, and the loop over them is vectorized.
  */
 #ifdef D
 
-/* One leaf of m <= 2048 terms. A leaf of fewer than 128 leaves its upper lanes at -0.0, which
- * adding does not change: the fold starts at the lanes that are in use. */
+/* Computes a leaf of m <= 2048 terms. If m < 128, the upper lanes are -0.0 and adding them
+ * changes nothing, so the fold starts at the lanes in use. */
 static ALWAYS_INLINE T FN(leaf)(const T *restrict a, const T *restrict x, int64_t m)
 {
     T lane[LANES];

@@ -1,7 +1,7 @@
 /*
- * naive.c - jacobi_step one row after the other, one term after the other, on one thread.
+ * naive.c - jacobi_step row by row, term by term, on one thread.
  *
- * Each product is added to its lane of tree/v1, of dense and of CSR matrices alike.
+ * Each product is added to its lane of tree/v1, for dense and CSR matrices.
  */
 #ifdef D
 

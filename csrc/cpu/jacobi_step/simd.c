@@ -1,8 +1,8 @@
 /*
- * simd.c - jacobi_step with the 128 lanes of a row side by side.
+ * simd.c - jacobi_step with a row's 128 lanes in vector registers.
  *
- * A leaf's lanes are one array, and its inner loop is vector instructions: 128 sums at once
- * keep the vector units and several cache lines busy.
+ * A leaf's lanes are an array, and the inner loop is vector instructions: 128 sums at once keep
+ * the vector units and several cache lines busy.
  */
 #ifdef D
 

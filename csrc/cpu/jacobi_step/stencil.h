@@ -1,13 +1,13 @@
 /*
- * stencil.h - the rows of a stencil on a grid: no matrix, a run of points at a time.
+ * stencil.h - a stencil on a grid, without a matrix: a run of points at a time.
  *
- * The points of a run have their neighbours at the same distances, so the terms of all are as
- * many streams out of x, and their sums are vectors. A line of the grid is three runs: its ends
+ * The points of a run have their neighbours at the same distances. So each term is one stream
+ * out of x, and the sums are vectors. A line of the grid is three runs, because its two ends
  * have other neighbours.
  */
 #ifdef D
 
-/* `count` terms a point, folded as a row of that length: the count is a constant here. */
+/* Sums `count` terms per point, folded as a row of that length. The count is a constant. */
 static ALWAYS_INLINE void FN(stencil_sums)(const int count, const int varies,
                                            const T *const *coefficient, const T *const *item,
                                            int64_t length, T *restrict sum)
@@ -44,7 +44,8 @@ static ALWAYS_INLINE void FN(stencil_counted)(int count, const int varies, const
     }
 }
 
-/* Points [i, i + length), at most BATCH, all at these distances from their neighbours. */
+/* Computes points [i, i + length), at most BATCH, which have their neighbours at the same
+ * distances. */
 static void FN(stencil_run)(const FN(system) * s, int64_t i, int64_t length,
                             const neighbours *near)
 {
@@ -67,8 +68,8 @@ static void FN(stencil_run)(const FN(system) * s, int64_t i, int64_t length,
     }
 }
 
-/* The points of a run times all columns, whose items lie side by side: of constant
- * coefficients a run is one vector, else each point is. */
+/* Computes a run for all columns, which are interleaved. With constant coefficients a run is
+ * one vector, otherwise each point is. */
 static void FN(stencil_flat_run)(const FN(system) * s, int64_t i, int64_t length,
                                  const neighbours *near)
 {
@@ -100,7 +101,7 @@ static void FN(stencil_rows)(void *argument, int64_t begin, int64_t end, int wor
     (void)worker;
     for (int64_t i = begin; i < end;) {
         neighbours near;
-        const int64_t at = i % line; /* in its line: an end, or up to the other end */
+        const int64_t at = i % line; /* position in its line */
         int64_t length = at == 0 || at == line - 1 ? 1 : line - 1 - at;
         length = gop_smaller(gop_smaller(length, BATCH), end - i);
         find_neighbours(grid, i, &near);
@@ -117,7 +118,7 @@ static void FN(stencil_rows)(void *argument, int64_t begin, int64_t end, int wor
 
 enum { MOST_TERMS = 2 * GOP_MAX_LATTICE + 1 };
 
-/* Whether all columns of a point lie side by side in every operand, and fit a batch. */
+/* Whether the columns are interleaved in every operand, and a point's fit in a batch. */
 static inline int goes_flat(const gop_jacobi *g, int has_residual)
 {
     const int64_t k = g->k;
@@ -126,16 +127,15 @@ static inline int goes_flat(const gop_jacobi *g, int has_residual)
            (!has_residual || (g->residual_row == k && g->residual_col == 1));
 }
 
-/* The terms of a point, in stored order: which coefficient, and how far off the item of x is.
- */
+/* The terms of a point, in stored order: the coefficient, and the distance to its item of x. */
 typedef struct neighbours {
     int count;
     int term[MOST_TERMS];
     int64_t distance[MOST_TERMS];
 } neighbours;
 
-/* The neighbour of coordinate `at` one step down (-1) or up an axis whose points are `stride`
- * apart, if there is one. */
+/* Adds the neighbour of coordinate `at`, one step down (-1) or up (1) an axis of stride
+ * `stride`, if there is one. */
 static inline void add_neighbour(neighbours *near, int bc, int term, int step, int64_t at,
                                  int64_t extent, int64_t stride)
 {
@@ -148,7 +148,8 @@ static inline void add_neighbour(neighbours *near, int bc, int term, int step, i
     near->distance[near->count++] = distance;
 }
 
-/* Down the axes, first to last, the point itself, and up again: in the order of the columns. */
+/* Finds the neighbours in the order of the matrix's columns: down the axes, first to last, the
+ * point itself, then up the axes in reverse. */
 static inline void find_neighbours(const gop_lattice *grid, int64_t i, neighbours *near)
 {
     int64_t at[GOP_MAX_LATTICE], stride[GOP_MAX_LATTICE];

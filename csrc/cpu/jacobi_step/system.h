@@ -1,7 +1,7 @@
 /*
- * system.h - the system of jacobi_step: its elements' arithmetic, its operands, its update.
+ * system.h - the system of jacobi_step: the arithmetic of elements, the operands, the update.
  *
- * FMA is the fused multiply-add of the dtype's real part type; the accumulator is the dtype
+ * FMA is the fused multiply-add of the dtype's real type. The accumulator is of the dtype
  * itself.
  */
 #ifdef D
@@ -21,7 +21,7 @@ static ALWAYS_INLINE T FN(multiply_add)(T a, T b, T c)
 {
     return (T){FMA(-a.im, b.im, FMA(a.re, b.re, c.re)), FMA(a.im, b.re, FMA(a.re, b.im, c.im))};
 }
-/* Divides by the larger part of b first, so that |b|^2 never overflows or underflows. */
+/* Divides by the larger part of b first, so that |b|^2 neither overflows nor underflows. */
 static ALWAYS_INLINE T FN(divide)(T a, T b)
 {
     if ((b.re < 0 ? -b.re : b.re) >= (b.im < 0 ? -b.im : b.im)) {
@@ -68,18 +68,18 @@ static inline T FN(factor)(gop_scalar s)
 
 typedef struct FN(system) {
     gop_jacobi g;
-    const T *a, *f, *x; /* a: the dense matrix, or data of the CSR one */
+    const T *a, *f, *x; /* a: the dense matrix, or the data of the CSR matrix */
     const void *indices, *indptr;
     int64_t stored; /* CSR terms */
     T *out, *residual;
     T factor; /* alpha or omega */
     int csr, has_alpha;
     gop_lattice grid;
-    const T *diagonal; /* found before, or NULL */
+    const T *diagonal; /* the stored diagonal, or NULL */
     const T *columns;  /* the columns of x, each contiguous, `column` items apart */
     int64_t column;
     const T *panels; /* a copy of x (wide.h), or NULL */
-    char *scratch;   /* of all workers, `room` bytes each */
+    char *scratch;   /* `room` bytes for each worker */
     size_t room;
 } FN(system);
 
@@ -106,8 +106,7 @@ static FN(system) FN(system_of)(const gop_task *task)
     return s;
 }
 
-/* The diagonal of row i: duplicates add up in stored order. Only the step without alpha asks.
- */
+/* The diagonal of row i: duplicates are added in stored order. With alpha it is not needed. */
 static inline T FN(diagonal)(const FN(system) * s, int64_t i)
 {
     if (s->has_alpha) return POSITIVE_ZERO;
@@ -120,7 +119,7 @@ static inline T FN(diagonal)(const FN(system) * s, int64_t i)
     return sum;
 }
 
-/* What the step makes of sum = (A x)[i, c]. */
+/* The new iterate's item from sum = (A x)[i, c]. */
 static ALWAYS_INLINE T FN(step)(const FN(system) * s, T sum, T f, T x, T diagonal)
 {
     const T change = s->has_alpha ? FN(minus)(sum, f) : FN(divide)(FN(minus)(f, sum), diagonal);
@@ -136,7 +135,7 @@ static inline void FN(update)(const FN(system) * s, int64_t i, int64_t c, T sum,
     if (s->residual) s->residual[i * g->residual_row + c * g->residual_col] = FN(minus)(f, sum);
 }
 
-/* The same for rows i to i + count of column c, in vectors where they are neighbours. */
+/* The same for rows [i, i + count) of column c, as vectors if they are contiguous. */
 static inline void FN(update_rows)(const FN(system) * s, int64_t i, int64_t count, int64_t c,
                                    const T *restrict sum, const T *restrict diagonal)
 {
@@ -173,13 +172,13 @@ static inline void FN(update_rows)(const FN(system) * s, int64_t i, int64_t coun
 #include "cpu/runtime/cpu.h"
 
 enum {
-    PIECE = 1 << 20, /* terms between two looks at Ctrl-C */
-    SLICE = 1 << 21, /* terms of one step of a row that runs on one thread */
+    PIECE = 1 << 20, /* terms between two checks for Ctrl-C */
+    SLICE = 1 << 21, /* terms of one step of a kernel that runs on one thread */
     STEPS = 1 << 20,
 };
 
-/* ---- CSR: the stored terms of a row. Checked before, but the caller may write to the arrays
- * meanwhile: clamping keeps a row inside them whatever they hold. ---- */
+/* ---- CSR: the stored terms of a row. The arrays were validated, but the caller may write to
+ * them during the call: clamping keeps every access in bounds. ---- */
 
 typedef struct csr_row {
     int64_t begin, end;
@@ -198,7 +197,7 @@ static inline csr_row row_of(const void *indptr, int index64, int64_t i, int64_t
     return row;
 }
 
-/* Terms of an average row, all right-hand sides together. */
+/* The cost of an average row in terms, for all right-hand sides. */
 static double row_terms(const gop_task *task)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
@@ -219,7 +218,7 @@ static gop_status refuse_stencil(const gop_task *task, const char *kernel)
                     kernel);
 }
 
-/* Steps of the rows that run on the calling thread only. */
+/* The number of steps of a kernel that runs on the calling thread only. */
 static int64_t slices(const gop_task *task)
 {
     const int64_t n = task->geometry.jacobi.n;
@@ -228,7 +227,7 @@ static int64_t slices(const gop_task *task)
     return wanted <= 1 || most <= 1 ? 1 : wanted > (double)most ? most : (int64_t)wanted;
 }
 
-/* First row of a step: n rows in `steps` nearly equal slices. */
+/* The first row of a step: n rows in `steps` nearly equal slices. */
 static inline int64_t slice(int64_t n, int64_t step, int64_t steps)
 {
     return n / steps * step + n % steps * step / steps;

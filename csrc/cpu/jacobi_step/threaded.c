@@ -1,12 +1,12 @@
 /*
- * threaded.c - jacobi_step's rows over all threads.
+ * threaded.c - the rows of jacobi_step on all threads.
  *
- * One core cannot draw all that the memory gives. dense.h and csr.h say how a piece of rows is
- * done; here are the pieces.
+ * One core cannot saturate memory. dense.h, csr.h, wide.h and stencil.h compute a piece of
+ * rows; this file makes the pieces.
  */
 #ifdef D
 
-/* Columns of x are copied once, so that every row reads them fast. */
+/* Copies the columns of x once, so that every row reads them contiguous and aligned. */
 static void FN(pack_rows)(void *argument, int64_t begin, int64_t end, int worker)
 {
     const FN(system) *s = argument;
@@ -64,26 +64,25 @@ static gop_status FN(jacobi_step_threaded)(gop_ctx *ctx, const gop_task *task, i
 #include "cpu/jacobi_step/wide.h"
 
 enum {
-    FEW = 64,              /* rows that are worth waking a thread for */
-    STRIP_TERMS = 1 << 26, /* terms of a strip of columns: more than of a piece, as the rows of
-                              a strip are what is read in one go */
+    FEW = 64,              /* fewest rows that are worth waking a thread */
+    STRIP_TERMS = 1 << 26, /* terms of a strip; more than PIECE, so that reads are long */
 };
 
 /* The plan. */
 typedef struct piece_plan {
-    int64_t rows; /* of a piece */
+    int64_t rows; /* rows of a piece */
     int workers;
-    int64_t column; /* items from a column of x to the next where they are copied, else 0 */
-    int wide;       /* CSR: whether columns go side by side */
-    int panels;     /* whether they are copied for that */
-    size_t room;    /* of a worker */
+    int64_t column; /* items between the copied columns of x; 0: not copied */
+    int wide;       /* CSR: several columns of x at a time */
+    int panels;     /* x is copied to panels */
+    size_t room;    /* bytes of a worker's scratch */
 } piece_plan;
 
 #define GOP_TPL "cpu/jacobi_step/threaded.c"
 #include "cpu/jacobi_step/each_inexact.inc"
 
-/* At least 8 pieces a thread, so that a late one costs little, but none of few rows. A matrix
- * whose columns are contiguous gets one piece a thread: shorter runs of memory cost more. */
+/* At least 8 pieces per thread, so that a late thread costs little, but no piece of few rows. A
+ * column-major matrix gets one piece per thread, because shorter runs of memory cost more. */
 static int64_t rows_per_piece(const gop_ctx *ctx, const gop_task *task)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
@@ -100,15 +99,16 @@ static int64_t rows_per_piece(const gop_ctx *ctx, const gop_task *task)
     return rows < 8 ? 8 : rows / 8 * 8;
 }
 
-/* Threads, and no more than there are pieces. */
+/* The number of threads, at most that of the pieces. */
 static int workers_of(const gop_ctx *ctx, const gop_task *task, int64_t rows)
 {
     const int64_t pieces = task->geometry.jacobi.n / rows + 1;
     return pieces < ctx->info.processors ? (int)pieces : ctx->info.processors;
 }
 
-/* Columns of x are copied where they are not contiguous, and where rows of A meet them as
- * vectors: one that lies in two lines takes the first-level cache twice as long. */
+/* The distance of the copied columns of x; 0: no copy. They are copied if they are not
+ * contiguous, and for dot products with contiguous rows of A: an unaligned vector that crosses
+ * a cache line takes twice the time in the L1 cache. */
 static int64_t column_of(const gop_task *task, int64_t size)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
@@ -119,7 +119,7 @@ static int64_t column_of(const gop_task *task, int64_t size)
     return (g->n * size + LINE - 1) / LINE * LINE / size;
 }
 
-/* Room for each worker, and for the columns of x. */
+/* Plans the pieces, and scratch for each worker and for the copy of x. */
 static gop_status jacobi_step_threaded_plan(const gop_ctx *ctx, const gop_task *task,
                                             gop_plan *plan)
 {
@@ -133,8 +133,8 @@ static gop_status jacobi_step_threaded_plan(const gop_ctx *ctx, const gop_task *
     p->workers = workers_of(ctx, task, p->rows);
     p->room = room_of[dtype](task);
     p->column = column_of(task, size);
-    /* Contiguous columns go one after the other, so that nothing is copied; but side by side
-     * where they are many and eight of them stay in the second cache. */
+    /* Contiguous columns are computed one after the other, without a copy. But they are
+     * interleaved if there are many and eight of them fit in the L2 cache. */
     const int is_small = g->n * size <= INT64_C(1) << 17;
     p->wide = params->csr && g->k > 1 && (g->x_row != 1 || (g->k >= 8 && is_small));
     p->panels = p->wide && g->x_col != 1;

@@ -1,20 +1,19 @@
 /*
- * wide.h - the rows of a CSR matrix times several columns of x.
+ * wide.h - the rows of a CSR matrix times several columns of x at a time.
  *
- * The items of a row of x lie side by side, so that a term is a vector of them: A is read once,
- * and where its columns are in x is looked up once, for all of them. Each column keeps its
- * tree.
+ * The items of a row of x are contiguous, so a term is a vector of them: A and its column
+ * indices are read once for all of them. Each column keeps its summation tree.
  */
 #ifdef D
 
-/* The columns of x that go side by side. */
+/* Columns of x that are processed together. */
 typedef struct FN(panel) {
     const T *first;
     int64_t row; /* items from one row to the next */
 } FN(panel);
 
-/* The sums of a leaf of m <= 2048 terms from p on. A lane is a vector, which its first term
- * begins; lanes without one are left out, as they are -0.0. */
+/* Computes the sums of a leaf of m <= 2048 terms from p on. A lane is a vector that starts with
+ * its first term. Lanes without a term are left out, because they are -0.0. */
 static ALWAYS_INLINE void FN(wide_leaf)(const FN(system) * s, const int64_t width, int64_t p,
                                         int64_t m, FN(panel) x, T *restrict lane,
                                         T *restrict sum)
@@ -37,7 +36,7 @@ static ALWAYS_INLINE void FN(wide_leaf)(const FN(system) * s, const int64_t widt
     for (int c = 0; c < width; c++) sum[c] = lane[c];
 }
 
-/* A row of `count` terms, a constant here as in csr.h: its lanes are registers. */
+/* A row of `count` terms, a constant as in csr.h: its lanes are registers. */
 static ALWAYS_INLINE void FN(wide_short_row)(const FN(system) * s, const int index64,
                                              const int width, const int count, int64_t p,
                                              FN(panel) x, T *restrict sum)
@@ -60,7 +59,8 @@ static ALWAYS_INLINE void FN(wide_short_row)(const FN(system) * s, const int ind
     }
 }
 
-/* The sums of the next leaf of each column; those of all leaves, where it was the last. */
+/* Adds a leaf's sum to each column's tree. After the last leaf, `sum` becomes the trees'
+ * results. */
 static __attribute__((noinline)) void FN(wide_tree)(TREE(nodes) * tree, int width, int is_last,
                                                     T *sum)
 {
@@ -106,7 +106,7 @@ static ALWAYS_INLINE void FN(wide_row)(const FN(system) * s, const int width, cs
     }
 }
 
-/* The sums of rows [first, last), whatever lengths they have. */
+/* Computes the sums of rows [first, last) of any lengths. */
 static ALWAYS_INLINE void FN(wide_uneven)(const FN(system) * s, const int width, int64_t first,
                                           int64_t last, FN(panel) x, T *lane, T *sum)
 {
@@ -114,7 +114,7 @@ static ALWAYS_INLINE void FN(wide_uneven)(const FN(system) * s, const int width,
         FN(wide_row)(s, width, row_of(s->indptr, s->g.index64, i, s->stored), x, lane, sum);
 }
 
-/* The sums of `rows` rows of 3, 5 or 7 terms each; they follow one another from term p on. */
+/* Computes the sums of `rows` consecutive rows of 3, 5 or 7 terms each, from term p on. */
 static ALWAYS_INLINE void FN(wide_even)(const FN(system) * s, const int index64,
                                         const int width, int64_t terms, int64_t p, int64_t rows,
                                         FN(panel) x, T *sum)
@@ -132,7 +132,7 @@ static ALWAYS_INLINE void FN(wide_even)(const FN(system) * s, const int index64,
     }
 }
 
-/* Column after column, where the items of a row do not lie side by side. */
+/* Updates column by column, if the items of a row are not contiguous. */
 static void FN(update_columns)(const FN(system) * s, int width, int64_t first, int64_t last,
                                int64_t c, const T *sum, const T *diagonal)
 {
@@ -143,7 +143,7 @@ static void FN(update_columns)(const FN(system) * s, int width, int64_t first, i
     }
 }
 
-/* What FN(update_rows) does, of columns [c, c + width). */
+/* Does what FN(update_rows) does, for columns [c, c + width). */
 static ALWAYS_INLINE void FN(wide_update)(const FN(system) * s, const int width, int64_t first,
                                           int64_t last, int64_t c, FN(panel) at,
                                           T *restrict sum, const T *diagonal)
@@ -154,7 +154,7 @@ static ALWAYS_INLINE void FN(wide_update)(const FN(system) * s, const int width,
         return;
     }
     FN(panel) of_f = {s->f + first * g->f_row + c * g->f_col, g->f_row};
-    if (g->f_col != 1) { /* rows of it, behind the sums */
+    if (g->f_col != 1) { /* transposes f, behind the sums */
         T *const turned = sum + WIDE_BATCH * WIDE;
         for (int j = 0; j < width; j++)
             for (int64_t r = 0; r < last - first; r++)
@@ -173,14 +173,14 @@ static ALWAYS_INLINE void FN(wide_update)(const FN(system) * s, const int width,
     }
 }
 
-/* What takes `width` columns, compiled for each width that a panel has: functions of their own,
- * since the compiler's time grows faster than a function's length. */
+/* The functions for `width` columns, compiled for each width of a panel. They are separate
+ * functions, because compile time grows faster than a function's length. */
 typedef struct FN(of_width) {
     int width;
     void (*uneven)(const FN(system) * s, int64_t first, int64_t last, FN(panel) x, T *lane,
                    T *sum);
     void (*even[2])(const FN(system) * s, int64_t terms, int64_t p, int64_t rows, FN(panel) x,
-                    T *sum); /* by the indices' size */
+                    T *sum); /* by the size of indices */
     void (*update)(const FN(system) * s, int64_t first, int64_t last, int64_t c, FN(panel) at,
                    T *sum, const T *diagonal);
 } FN(of_width);
@@ -223,7 +223,7 @@ static const FN(of_width) * FN(of_panel)(int64_t width)
     return &of[width == 8 ? 0 : width == 4 ? 1 : width == 2 ? 2 : 3];
 }
 
-/* `width` columns from c on, by the function that was compiled for that width. */
+/* Computes rows [first, last) for the columns from c on, by the functions of their width. */
 static void FN(wide_batch)(const FN(system) * s, const FN(of_width) * of, int64_t first,
                            int64_t last, int64_t c, const T *diagonal, T *lane)
 {
@@ -245,8 +245,8 @@ static void FN(wide_rows)(void *argument, int64_t begin, int64_t end, int worker
 {
     const FN(system) local = *(const FN(system) *)argument, *s = &local;
     T *const lane = (T *)(s->scratch + worker * s->room), found[WIDE_BATCH];
-    /* Few rows if there are many columns, so that whole rows of x, f and out stay in the L1
-     * cache; panels have short rows, so as many as there is room for. */
+    /* With many columns a batch has few rows, so that whole rows of x, f and out stay in the L1
+     * cache. Panels have short rows, so a batch has as many as fit. */
     const int64_t some = s->panels ? WIDE_BATCH : WIDE_BATCH * WIDE / s->g.k;
     const int64_t batch = gop_smaller(some < EVEN ? EVEN : some, WIDE_BATCH);
     for (int64_t first = begin; first < end; first += batch) {
@@ -259,7 +259,7 @@ static void FN(wide_rows)(void *argument, int64_t begin, int64_t end, int worker
     }
 }
 
-/* Copies x into panels, one behind the other, where its columns do not lie side by side. */
+/* Copies x into consecutive panels, if its rows are not contiguous. */
 static void FN(copy_panels)(void *argument, int64_t begin, int64_t end, int worker)
 {
     const FN(system) *s = argument;
@@ -280,15 +280,15 @@ static void FN(copy_panels)(void *argument, int64_t begin, int64_t end, int work
 #include "cpu/jacobi_step/csr.h"
 
 enum {
-    WIDE = 8,         /* columns that go side by side */
-    SHORT_TERMS = 8,  /* of a row whose lanes are registers */
+    WIDE = 8,         /* columns of a panel */
+    SHORT_TERMS = 8,  /* most terms of a row whose lanes are in registers */
     WIDE_BATCH = 128, /* rows that are updated at once */
 };
 
 _Static_assert((LANES + WIDE_BATCH) * WIDE <= LEAF && WIDE_BATCH * WIDE <= BLOCK,
                "a worker's room has lanes, sums and rows of f");
 
-/* The width of the next panel, where `left` columns are left. */
+/* The width of the next panel if `left` columns are left. */
 static inline int64_t panel_width(int64_t left)
 {
     return left >= WIDE ? WIDE : left >= 4 ? 4 : left >= 2 ? 2 : 1;

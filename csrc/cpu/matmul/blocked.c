@@ -1,7 +1,8 @@
 /*
- * blocked.c - matmul with a block of b that stays in cache while all rows of a pass over it.
+ * blocked.c - matmul with a block of b that stays in cache while all rows of a are multiplied
+ * by it.
  *
- * Neighbouring columns share one vector instruction.
+ * A vector instruction computes several neighbouring columns.
  */
 #ifdef D
 
@@ -10,7 +11,7 @@ static gop_status FN(blocked)(const gop_gemm *g, const void *a_data, const void 
                               void *out_data, int64_t i_begin, int64_t i_end)
 {
     const T *a = a_data;
-    int64_t since = 0; /* the last look for Ctrl-C, in multiply-adds */
+    int64_t since = 0; /* multiply-adds since the last check for Ctrl-C */
     for (int64_t j0 = 0; j0 < g->n; j0 += BLOCK) {
         const int width = (int)(g->n - j0 < BLOCK ? g->n - j0 : BLOCK);
         int64_t l0 = 0;
@@ -43,7 +44,7 @@ static gop_status FN(blocked)(const gop_gemm *g, const void *a_data, const void 
 #else
 #include "cpu/matmul/rows.h"
 
-enum { BLOCK = 256 }; /* columns of b that `blocked` keeps in cache with KC rows of them */
+enum { BLOCK = 256 }; /* columns of a block of b, which has KC rows */
 
 #define GOP_TPL "cpu/matmul/blocked.c"
 #include "cpu/runtime/each_dtype.inc"

@@ -1,16 +1,17 @@
 /*
- * choose.c - which kernel multiplies: the first of these that takes the call.
+ * choose.c - the choice of a kernel for matmul: the first of the table that takes the call.
  *
- * Packing pays where what is packed is used often: vector and direct take the products of
- * which it is not, and say so in their plans. Included by ladder.c.
+ * Packing pays if packed values are used often. The plans of vector and direct take the other
+ * products. ladder.c includes this file.
  */
 #include "core/choice.h"
 
-/* Whether packing costs more than it saves. It saves half of a matrix times its own transpose,
- * and loads of a's columns that lie apart: for each vector of a row of b they come anew. */
+/* Whether packing costs more than it saves. It saves half the work for a matrix times its own
+ * transpose. It also saves loads of a's strided columns, which otherwise are repeated for each
+ * vector of a row of b. */
 static int matmul_is_cheap_in_place(const gop_ctx *ctx, const gop_task *task)
 {
-    enum { LONG_ROW_OF_B = 256 }; /* bytes, complex numbers counting twice */
+    enum { LONG_ROW_OF_B = 256 }; /* bytes; complex numbers count twice */
     const gop_dtype dtype = task->out[0].dtype;
     const int is_complex = gop_dtype_kind(dtype) == 'c';
     const int64_t item = gop_dtype_size(dtype);

@@ -1,10 +1,10 @@
 /*
- * direct.c - matmul of small and thin products, a and b read where they lie.
+ * direct.c - matmul of small and thin products, without packing a and b.
  *
- * Packing pays when a packed value is used many times. Here b fits in the L2 cache,
- * or meets so few rows of a that it is read once: the register kernel follows the strides, and
- * lanes past the last column are masked, so that nothing is copied before or after. The
- * exception is a small b whose columns are apart: it is laid out in rows.
+ * Packing pays if a packed value is used many times. Here b fits in the L2 cache, or has so few
+ * rows of a to multiply that it is read once. The register kernel follows the strides and masks
+ * lanes past the last column, so nothing is copied before or after. The exception is a small b
+ * with strided columns: it is copied to contiguous rows.
  */
 #ifdef D
 
@@ -14,12 +14,12 @@ enum {
     FN(MR) = IS_COMPLEX ? COMPLEX_ROWS : ROWS,
     FN(NV) = IS_COMPLEX ? COMPLEX_VECTORS : 2,
     FN(NARROW_MR) = FN(MR) < 8 ? FN(MR) : 7,
-    FN(FEW) = (VECTOR == 64 ? 4 : 2) / EACH, /* rows whose chains go side by side */
+    FN(FEW) = (VECTOR == 64 ? 4 : 2) / EACH, /* most rows of direct_chains */
 };
 
-/* rows x (vectors - 1 whole vectors and `last` lanes) outputs, over `chains` times kc values of
- * l. For complex numbers, the products with the real and with the imaginary part of a are a
- * chain each. */
+/* Computes `rows` x (vectors - 1 whole vectors and `last` lanes) outputs, over `chains` times
+ * kc values of l. For complex numbers, the products with the real part of a are one chain,
+ * those with the imaginary part another. */
 static ALWAYS_INLINE void FN(direct_block)(const int rows, const int vectors, const int chains,
                                            int64_t last, int64_t kc, const R *a, const R *b,
                                            R *out, const direct *p, int is_first)
@@ -80,7 +80,7 @@ static ALWAYS_INLINE void FN(direct_block)(const int rows, const int vectors, co
         }
 }
 
-/* `rows` rows and all columns, over kc values of l. */
+/* Computes `rows` rows and all columns, over kc values of l. */
 static ALWAYS_INLINE void FN(direct_rows)(const int rows, int64_t cols, int64_t kc, const R *a,
                                           const R *b, R *out, const direct *p, int is_first)
 {
@@ -91,7 +91,7 @@ static ALWAYS_INLINE void FN(direct_rows)(const int rows, int64_t cols, int64_t 
         else FN(direct_block)(rows, 1, 1, gop_smaller(left, N), kc, a, b, out, p, is_first); }
 }
 
-/* Each number of rows has its loop: a row that is padding costs what another does. */
+/* Each number of rows has its own loop, because a padding row costs as much as another row. */
 static void FN(direct_panel)(int rows, int64_t cols, int64_t kc, const R *a, const R *b, R *out,
                              const direct *p, int is_first)
 {
@@ -106,7 +106,7 @@ static void FN(direct_panel)(int rows, int64_t cols, int64_t kc, const R *a, con
 }
 
 #if !IS_COMPLEX
-/* As direct_block, of columns that half a vector holds. */
+/* The same as direct_block, for columns that fit in half a vector. */
 static ALWAYS_INLINE void FN(half_block)(const int rows, int64_t cols, int64_t kc, const R *a,
                                          const R *b, R *out, const direct *p, int is_first)
 {
@@ -145,8 +145,8 @@ static void FN(half_panel)(int rows, int64_t cols, int64_t kc, const R *a, const
 }
 #endif
 
-/* Few sums would each wait for its own last term: CHAINS of them go side by side, the bits
- * being those of one after the other. */
+/* A few sums would each wait for their last term. So CHAINS segments of l run at the same time,
+ * with the same bits as one after the other. */
 static void FN(direct_chains)(int rows, int64_t cols, const R *a, const R *b, R *out,
                               const direct *p, int is_first)
 {
@@ -161,7 +161,7 @@ static void FN(direct_chains)(int rows, int64_t cols, const R *a, const R *b, R 
 #undef CASE
 }
 
-/* b in rows of n, where every row of a finds it. */
+/* Copies b to contiguous rows of n, which all rows of a use. */
 static void FN(lay_out)(const direct *p, const T *b, T *rows)
 {
     for (int64_t l = 0; l < p->s.k; l++)
@@ -169,7 +169,7 @@ static void FN(lay_out)(const direct *p, const T *b, T *rows)
             rows[l * p->s.n + j] = b[l * p->apart_row + j * p->apart_col];
 }
 
-/* Pieces [begin, end) of all products, over the round's values of l. */
+/* Computes pieces [begin, end) of all products, over the round's values of l. */
 static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int worker)
 {
     const direct *const p = argument;
@@ -226,27 +226,27 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
 #include "cpu/matmul/tiles.h"
 #include "cpu/matmul/turned.h"
 
-/* Rows of LONG_ROW terms that are a power of two apart meet in one set of the first cache,
- * which has 8 lines: by one vector of b they come seven at a time. Wider blocks use what they
- * load more often. */
+/* Rows of LONG_ROW terms that are a power of two apart map to one set of the L1 cache, which
+ * has 8 ways. So with one vector of b, seven rows are computed at a time. Wider blocks reuse
+ * what they load more often. */
 enum { CHAINS = 4, LONG_ROW = 128 };
-enum { DIRECT_PIECE = 1 << 20 }; /* bytes of terms that are worth handing to a thread */
+enum { DIRECT_PIECE = 1 << 20 }; /* bytes of terms that are worth a thread */
 
-/* The plan: `pieces` of rows x cols outputs a product. */
+/* The plan: each product has `pieces` of rows x cols outputs. */
 typedef struct direct {
     sides s;
-    int64_t apart_row, apart_col; /* strides of a b that is laid out in rows, if `lays_out` */
+    int64_t apart_row, apart_col; /* strides of b if it is copied (`lays_out`) */
     int64_t rows, cols, pieces_n, pieces, grain;
-    int64_t round_k; /* values of l between two looks for Ctrl-C */
+    int64_t round_k; /* values of l between two checks for Ctrl-C */
     int workers, lays_out;
-    int is_turned, is_half; /* a lane is a row of a; half a vector holds the columns */
-    const gop_gemm *gemm;   /* from here on, of one call */
+    int is_turned, is_half; /* a lane is a row of a; the columns fit in half a vector */
+    const gop_gemm *gemm;   /* this and the following belong to one call */
     const void *a, *b;
     void *out, *scratch;
     int64_t l_begin, l_end;
 } direct;
 
-/* Where the products of a batch lie, one after the other. */
+/* Walks through the offsets of a batch's products. */
 typedef struct walk {
     int64_t batch, inner;
     int64_t offset[3]; /* a, b, out */
@@ -300,7 +300,7 @@ static gop_status matmul_direct(gop_ctx *ctx, const gop_task *task, int64_t step
     return GOP_OK;
 }
 
-/* Whether b stays in the L2 cache, or is read once. */
+/* Whether b stays in the L2 cache or is read once. */
 static int is_direct(const sides *s, int64_t item, int rows)
 {
     enum { CACHED = 256 << 10 };
@@ -308,15 +308,14 @@ static int is_direct(const sides *s, int64_t item, int rows)
            (s->m <= rows || s->n * item <= CACHED / (gop_smaller(s->k, KC) + 1));
 }
 
-/* Whether b is so small that laying it out in rows costs less than the rows of a that meet it.
- */
+/* Whether b is so small that copying it costs less than the multiplication by a's rows. */
 static int is_laid_out(const sides *s)
 {
     enum { SMALL = 1 << 13, LEAST_ROWS = 2 };
     return s->out_col == 1 && s->m >= LEAST_ROWS && s->k > 0 && s->n <= SMALL / s->k;
 }
 
-/* Whether half vectors hold the columns of b, and multiply-adds are most of the work. */
+/* Whether the columns of b fit in half a vector, and multiply-adds dominate. */
 static int is_half(const sides *s, gop_dtype dtype)
 {
     enum { LEAST = 16 };
@@ -324,10 +323,10 @@ static int is_half(const sides *s, gop_dtype dtype)
            s->n * gop_dtype_size(dtype) <= VECTOR / 2;
 }
 
-/* As many rows a piece, or fewer, for workers that shall have about the same to do. */
+/* The rows of a piece: p->rows, or fewer so that workers have about equal work. */
 static int64_t even_rows(const direct *p, int64_t batches, int mr, int64_t worth)
 {
-    enum { EVEN = 8 }; /* pieces of a worker, from which the last one is small beside all */
+    enum { EVEN = 8 }; /* pieces per worker from which an uneven end does not matter */
     const int64_t m = p->s.m, pieces = (m + p->rows - 1) / p->rows;
     const int is_small = (double)m * (double)p->s.n * (double)(p->s.k + 1) <= (double)worth;
     if (is_small || batches * pieces >= EVEN * p->workers) return p->rows;
@@ -338,8 +337,8 @@ static int64_t even_rows(const direct *p, int64_t batches, int mr, int64_t worth
 
 static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    enum { LONG = 8 }; /* panels, after which a block of b is no longer cached */
-    enum { ROUND = 1 << 24, LOADED = 16 }; /* of a piece; what a term costs besides */
+    enum { LONG = 8 };                     /* panels of a for which a block of b is reused */
+    enum { ROUND = 1 << 24, LOADED = 16 }; /* work of a piece in a round; cost of a term */
     direct *const p = GOP_OWN(direct, plan);
     const gop_gemm *g = &task->geometry.gemm;
     const int64_t item = gop_dtype_size(task->out[0].dtype);

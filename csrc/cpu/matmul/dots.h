@@ -1,8 +1,10 @@
 /*
- * dots.h - outputs as sums over the lanes of vectors, where l runs along the lines of b.
+ * dots.h - dot products: outputs are sums over the lanes of vectors; l is contiguous in the
+ * lines of b.
  *
- * One row of a meets several lines of b at once; two to four meet them in tiles, in which what
- * is loaded of either meets all of the other. The lanes fold at the end.
+ * A line is a row of a or a column of b. One row of a is multiplied by several lines of b at a
+ * time. Two to four rows form tiles, in which each loaded vector is used with all lines of the
+ * other side. The lanes are folded at the end.
  */
 #ifdef D
 
@@ -20,9 +22,10 @@ static ALWAYS_INLINE void FN(fold_lanes)(V *sum)
     for (int d = FN(N) / 2; d >= EACH; d /= 2) sum[0] += VFN(turn)(sum[0], d);
 }
 
-/* Sums of b[j] x over `count` real numbers for `lines` lines of b: term l goes to lane l mod
- * (DOT_BYTES / EACH / sizeof(T)), the same at every level, and the lanes fold by halves.
- * Complex numbers meet those of x, and those with their parts exchanged. */
+/* Computes the dot products of x with `lines` lines of b, over `count` real numbers. Term l
+ * goes to lane l mod (DOT_BYTES / EACH / sizeof(T)) at every instruction-set level, and the
+ * lanes fold by halves. Complex numbers are multiplied by x, and by x with its parts exchanged.
+ */
 static ALWAYS_INLINE void FN(dot_lines)(const int lines, int64_t count, const R *b,
                                         int64_t line, const R *x, R *sums)
 {
@@ -81,7 +84,7 @@ static ALWAYS_INLINE void FN(dot_lines)(const int lines, int64_t count, const R 
 #undef TURNED
 }
 
-/* `outputs` outputs, from one segment of l. */
+/* Computes `outputs` outputs from one segment of l. */
 static void FN(dots)(int64_t outputs, int64_t count, const T *b, int64_t line, const T *x,
                      T *out, int64_t out_step)
 {
@@ -98,7 +101,7 @@ static void FN(dots)(int64_t outputs, int64_t count, const T *b, int64_t line, c
 }
 
 #if !IS_COMPLEX
-/* Adds the products of `left` terms, of TILE_BYTES at most, to the tile's lanes. */
+/* Adds the products of `left` terms, at most TILE_BYTES, to the tile's lanes. */
 static ALWAYS_INLINE void FN(tile_terms)(const int rows, const int lines, int64_t left,
                                          const T *b, int64_t line, const T *x, int64_t x_row,
                                          V (*sum)[TILE_PARTS])
@@ -107,7 +110,7 @@ static ALWAYS_INLINE void FN(tile_terms)(const int rows, const int lines, int64_
 #pragma GCC unroll 4
     for (int v = 0; v < TILE_PARTS; v++) {
         const int64_t count = lanes_left(left - v * N, N);
-        if (count == 0) { /* as if zeros had been loaded, which make +0 of -0 */
+        if (count == 0) { /* as adding zeros does, which turns -0 into +0 */
 #pragma GCC unroll 16
             for (int o = 0; o < rows * lines; o++) sum[o][v] += 0;
             continue;
@@ -125,8 +128,8 @@ static ALWAYS_INLINE void FN(tile_terms)(const int rows, const int lines, int64_
     }
 }
 
-/* Sums of `lines` lines of b times each of `rows` rows of x, what is loaded of the ones meeting
- * all of the others: term l goes to lane l mod (TILE_BYTES / sizeof(T)). */
+/* Computes the dot products of `lines` lines of b with `rows` rows of x. Each loaded vector is
+ * used with all lines of the other side. Term l goes to lane l mod (TILE_BYTES / sizeof(T)). */
 static ALWAYS_INLINE void FN(dot_tile)(const int rows, const int lines, int64_t count,
                                        const T *b, int64_t line, const T *x, int64_t x_row,
                                        T *out, int64_t out_row, int64_t out_step)
@@ -161,8 +164,8 @@ static ALWAYS_INLINE void FN(dot_tile)(const int rows, const int lines, int64_t 
         for (int i = 0; i < rows; i++) out[i * out_row + j * out_step] = each[j * rows + i];
 }
 
-/* `outputs` outputs of each of `rows` rows, from one segment of l: lines that two rows met are
- * in the first cache for the other two. */
+/* Computes `outputs` outputs for each of `rows` rows, from one segment of l. Lines that two
+ * rows have used are in the L1 cache for the other two. */
 static ALWAYS_INLINE void FN(dot_tiles)(const int rows, int64_t outputs, int64_t count,
                                         const T *b, int64_t line, const T *x, int64_t x_row,
                                         T *out, int64_t out_row, int64_t out_step)
@@ -180,7 +183,7 @@ static ALWAYS_INLINE void FN(dot_tiles)(const int rows, int64_t outputs, int64_t
 }
 #endif
 
-/* As dots, of each of `rows` rows of x. */
+/* The same as dots, for each of `rows` rows of x. */
 static void FN(dots_of_rows)(int64_t rows, int64_t outputs, int64_t count, const T *b,
                              int64_t line, const T *x, int64_t x_row, T *out, int64_t out_row,
                              int64_t out_step)
@@ -199,8 +202,8 @@ static void FN(dots_of_rows)(int64_t rows, int64_t outputs, int64_t count, const
         FN(dots)(outputs, count, b, line, x + i * x_row, out + i * out_row, out_step);
 }
 
-/* A segment of each of `rows` lines of x by each of `outputs` lines of b, in a grid of tiles as
- * equal as they can be; of x by itself those that reach above the diagonal. */
+/* Multiplies one segment of `rows` lines of x by `outputs` lines of b, in a grid of nearly
+ * equal tiles. If b is x, only tiles that reach above the diagonal are computed. */
 static void FN(dots_of_few)(int64_t rows, int64_t outputs, int64_t count, const T *b,
                             int64_t line, const T *x, int64_t x_row, T *out, int is_mirrored)
 {
@@ -238,10 +241,11 @@ static void FN(dots_of_few)(int64_t rows, int64_t outputs, int64_t count, const 
 
 #include "cpu/matmul/rows.h"
 
-/* One row: bytes of a line's partial sums; lines at a time, that share loads of a. */
+/* One row of a: bytes of a line's partial sums; lines that share loads of a. */
 enum { DOT_BYTES = 256, DOT_LINES = VECTOR == 64 ? 4 : 1 };
-/* Tiles: bytes of an output's partial sums; outputs and rows of a tile, as registers allow;
- * rows at most; numbers between rows of a, which would meet in one set of the first cache. */
+/* Tiles: bytes of an output's partial sums, and its vectors; outputs and rows of a tile, as
+ * registers allow; most rows; numbers that pad a packed row of a, so that rows do not map to
+ * one set of the L1 cache. */
 enum {
     TILE_BYTES = 64,
     TILE_PARTS = TILE_BYTES / VECTOR,
@@ -250,9 +254,9 @@ enum {
     MOST_ROWS = 4,
     APART = 16,
 };
-/* Few long lines by few: lines at most, of complex numbers, and that are not copied; terms at
- * least; bytes of a line in a segment, so that all of them stay in the caches; and how large a
- * tile is. */
+/* Few long lines times few: most lines, of real and of complex numbers; most lines that are not
+ * packed; fewest terms; bytes of a line in a segment, so that all lines stay in the caches; the
+ * size of a tile. */
 enum {
     FEW_LINES = 24,
     FEW_COMPLEX = 4,

@@ -1,5 +1,5 @@
 /*
- * naive.c - matmul by its definition, one chain of multiply-adds for each output.
+ * naive.c - matmul by its definition: one chain of multiply-adds for each output.
  *
  * Each product loads both its factors, those of b a whole row apart.
  */
@@ -10,7 +10,7 @@ static gop_status FN(naive)(const gop_gemm *g, const void *a_data, const void *b
 {
     const T *a = a_data, *b = b_data;
     T *out = out_data;
-    int64_t since = 0; /* the last look for Ctrl-C, in multiply-adds */
+    int64_t since = 0; /* multiply-adds since the last check for Ctrl-C */
     for (int64_t i = i_begin; i < i_end; i++)
         for (int64_t j = 0; j < g->n; j++) {
             A sum = {0};

@@ -1,5 +1,5 @@
 /*
- * panels.h - the panels that the packed kernels of matmul read, and how they are filled.
+ * panels.h - the panels that matmul's packed kernels read, and how they are packed.
  *
  * PFN, X and WIDE stay defined for the kernel that includes this.
  */
@@ -26,7 +26,7 @@ static inline T FN(get)(const X *from, int plane)
 #endif
 }
 
-/* `here` neighbouring values of one l into a panel of `width`. */
+/* Packs `here` contiguous values of one l into a panel of `width`. */
 static ALWAYS_INLINE void FN(pack_line)(const T *from, int here, int width, X *to)
 {
     if (WIDE) memcpy(to, from, (size_t)here * sizeof(T));
@@ -35,11 +35,11 @@ static ALWAYS_INLINE void FN(pack_line)(const T *from, int here, int width, X *t
 }
 
 #if IS_FLOAT && !IS_HALF
-/* Packs `here` lines, along which l runs, into one panel: squares are turned in registers.
- * Lines that are not there are not loaded, not even with all lanes masked: outside of what is
- * mapped that takes hundreds of clocks on some processors, as masked stores do. So whole
- * vectors are stored: what is too much in one is where a later one goes, behind the last panel
- * of a where those of b do, which are packed after it. */
+/* Packs `here` lines that are contiguous along l into one panel: squares are transposed in
+ * registers. Missing lines are not loaded, not even with all lanes masked: on some processors,
+ * masked accesses to unmapped memory take hundreds of cycles. Stores are whole vectors for the
+ * same reason. What one stores too much is overwritten by a later one; behind the last panel of
+ * a is the memory of b's panels, which are packed after a's. */
 static void FN(pack_squares)(const T *from, int64_t step, int here, int64_t kc, int width,
                              X *to)
 {
@@ -62,22 +62,22 @@ static void FN(pack_squares)(const T *from, int64_t step, int here, int64_t kc, 
 }
 #endif
 
-/* Copies `count` vectors of `kc` values into panels of `width` vectors, side by side for each
- * l; what is missing in the last panel becomes 0, which changes accumulators never stored. The
- * source is read along its contiguous direction, whole cache lines at a time. */
+/* Packs `count` vectors of `kc` values into panels of `width` vectors, which are interleaved
+ * for each l. The last panel is padded by 0, whose accumulators are never stored. The source is
+ * read along its contiguous direction, whole cache lines at a time. */
 static void FN(pack)(const T *from, int64_t step, int64_t l_step, int64_t count, int64_t kc,
                      int width, X *to)
 {
-    enum { LINE = 16 }; /* values of l taken from one vector at a time */
+    enum { LINE = 16 }; /* values of l that are read of one vector at a time */
     const int planes = 1 + IS_COMPLEX;
     const int64_t panel = kc * width * planes, full = count / width * width;
     if (full < count) memset(to + full / width * panel, 0, sizeof(X) * (size_t)panel);
     if (step == 1) {
         enum {
             SIDE = 4
-        }; /* panels that are filled together: more meet in one set of a cache */
+        }; /* panels that are filled together; more would map to one cache set */
         int64_t x = 0;
-        if (width == PFN(NR)) /* a length known here becomes a few moves */
+        if (width == PFN(NR)) /* a constant length becomes a few moves */
             for (; x + SIDE * PFN(NR) <= full; x += SIDE * PFN(NR), to += SIDE * panel)
                 for (int64_t l = 0; l < kc; l++)
 #pragma GCC unroll 4
@@ -117,8 +117,8 @@ static void FN(pack)(const T *from, int64_t step, int64_t l_step, int64_t count,
 
 #include "cpu/matmul/registers.h"
 
-/* The types that panels hold: what integers of a width have in common; bytes multiply as
- * 16-bit numbers, since there is no vector product of bytes. */
+/* The type of a panel's numbers: one for the integers of a width. Bytes multiply as 16-bit
+ * numbers, because there is no vector product of bytes. */
 #define PACKED_bool logic
 #define PACKED_int8 u16
 #define PACKED_int16 u16
@@ -135,7 +135,7 @@ static void FN(pack)(const T *from, int64_t step, int64_t l_step, int64_t count,
 #define PACKED_complex64 c32
 #define PACKED_complex128 c64
 
-/* Whether panels hold the dtype itself, and sums can be kept in out. */
+/* Whether panels hold the dtype itself, so that sums can be kept in out. */
 #define WIDE_bool 0
 #define WIDE_int8 0
 #define WIDE_uint8 0

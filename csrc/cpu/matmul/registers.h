@@ -1,8 +1,8 @@
 /*
- * registers.h - the registers that matmul's inner loop works in, at each instruction set.
+ * registers.h - the vector registers of matmul's inner loop, for each instruction set.
  *
- * GCC's vector types give loads, integer arithmetic and bit operations; a float multiply-add
- * must be one rounding, so it is spelled out. The block of KC products that one register
+ * GCC's vector types give loads, integer arithmetic and bit operations. A float multiply-add
+ * must round once, so it is an intrinsic. The block of KC products that one register
  * accumulates is the same at every level, and so are the bits.
  */
 #ifndef GOP_CPU_MATMUL_REGISTERS_H
@@ -14,8 +14,8 @@
 #include <immintrin.h>
 #endif
 
-/* MR x NR accumulators stay in registers: ROWS rows of TWO vectors, with room for a row of b
- * and one broadcast of a. Complex numbers take two registers an accumulator. */
+/* MR x NR accumulators stay in registers: ROWS rows of two vectors, which leaves registers for
+ * a row of b and one broadcast of a. Complex numbers take two registers per accumulator. */
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__)
 #define EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
 enum { VECTOR = 64, ROWS = 14, COMPLEX_ROWS = 6, COMPLEX_VECTORS = 2 };
@@ -27,8 +27,8 @@ enum { VECTOR = 32, ROWS = 6, COMPLEX_ROWS = 6, COMPLEX_VECTORS = 1 };
 enum { VECTOR = 16, ROWS = 6, COMPLEX_ROWS = 6, COMPLEX_VECTORS = 1 };
 #endif
 
-/* Products added in one register before the sum joins the earlier ones. Shorter chains round
- * less than one long chain does; longer ones would spend less on packing. */
+/* Products that are added in one register before the sum is added to the earlier ones. Shorter
+ * chains round less than one long chain; longer chains would spend less time on packing. */
 enum { KC = 256 };
 
 typedef uint8_t vector_u8 __attribute__((vector_size(VECTOR)));
@@ -92,8 +92,8 @@ static inline vector_f64 vector_fnma_f64(vector_f64 a, vector_f64 b, vector_f64 
 #endif
 }
 
-/* Half of a vector, and the same of it: where a vector has 64 bytes, twice as many in a clock.
- */
+/* Half a vector and its multiply-add. If a vector has 64 bytes, a core does twice as many of
+ * these per cycle. */
 typedef float half_f32 __attribute__((vector_size(VECTOR / 2)));
 typedef double half_f64 __attribute__((vector_size(VECTOR / 2)));
 
@@ -119,8 +119,8 @@ static ALWAYS_INLINE half_f64 half_fma_f64(half_f64 a, half_f64 b, half_f64 c)
 #endif
 }
 
-/* The first `count` lanes from memory of any alignment, 0 in the others; and back. AVX2 has
- * masks that some processors take long for, above all in stores. */
+/* Load the first `count` lanes from memory of any alignment, with 0 in the others; and store
+ * them. On AVX2 masked accesses are slow on some processors, above all stores. */
 static ALWAYS_INLINE vector_u32 vector_load_u32(const void *from, int64_t count)
 {
 #if defined(__AVX512F__)
@@ -189,7 +189,7 @@ static ALWAYS_INLINE void vector_store_u64(void *to, int64_t count, vector_u64 v
 #endif
 }
 
-/* Lanes of v and w, those of w behind those of v, by their numbers. */
+/* Selects lanes of v and w by their numbers; those of w come after those of v. */
 #if defined(__clang__)
 #define SHUFFLE(v, w, from)                                                                    \
     __extension__({                                                                            \
@@ -204,7 +204,7 @@ static ALWAYS_INLINE void vector_store_u64(void *to, int64_t count, vector_u64 v
 #define SHUFFLE(v, w, from) __builtin_shuffle(v, w, from)
 #endif
 
-/* Lane i takes lane i + d, round and round. */
+/* Rotates: lane i takes lane i + d, modulo the number of lanes. */
 static ALWAYS_INLINE vector_f32 vector_turn_f32(vector_f32 v, int d)
 {
     vector_u32 from;
@@ -223,7 +223,7 @@ static ALWAYS_INLINE vector_f64 vector_turn_f64(vector_f64 v, int d)
     return SHUFFLE(v, v, from);
 }
 
-/* Neighbouring lanes change places. */
+/* Swaps neighbouring lanes. */
 static ALWAYS_INLINE vector_f32 vector_swap_f32(vector_f32 v)
 {
     vector_u32 from;
@@ -240,7 +240,7 @@ static ALWAYS_INLINE vector_f64 vector_swap_f64(vector_f64 v)
     return SHUFFLE(v, v, from);
 }
 
-/* Complex numbers times i: the parts change places, and the first is negated. */
+/* Multiplies complex numbers by i: swaps the parts and negates the first. */
 static ALWAYS_INLINE vector_f32 vector_times_i_f32(vector_f32 v)
 {
     vector_u32 sign;
@@ -257,8 +257,8 @@ static ALWAYS_INLINE vector_f64 vector_times_i_f64(vector_f64 v)
     return (vector_f64)((vector_u64)vector_swap_f64(v) ^ sign);
 }
 
-/* Lanes of line i become lane i of the lines: squares of d lanes change places, for each d. The
- * numbers of lanes are tables: computed, they would be put together at each use. */
+/* Transposes a square: squares of d x d lanes are swapped, for each power of two d. The lane
+ * numbers are tables; computed, they would be built anew at each use. */
 #define TURN_SIXTEEN(of, lanes, d)                                                             \
     {                                                                                          \
         of(lanes, d, 0), of(lanes, d, 1), of(lanes, d, 2), of(lanes, d, 3), of(lanes, d, 4),   \
@@ -299,8 +299,8 @@ TURN_TABLE(TURN_U64, uint64_t, VECTOR / 8)
 TURN_SQUARE(vector_square_u32, vector_u32, TURN_U32)
 TURN_SQUARE(vector_square_u64, vector_u64, TURN_U64)
 
-/* The sum of line i's lanes in lane i, of as many lines as a vector has lanes. Lanes fold by
- * halves, of two lines at once. */
+/* Sums the lanes of line i into lane i, for as many lines as a vector has lanes. Lanes fold by
+ * halves, two lines at a time. */
 #define FOLD_LINES(name, vector, index, table)                                                 \
     static ALWAYS_INLINE vector name(vector *line)                                             \
     {                                                                                          \
@@ -320,11 +320,11 @@ TURN_SQUARE(vector_square_u64, vector_u64, TURN_U64)
 FOLD_LINES(vector_fold_f32, vector_f32, vector_u32, TURN_U32)
 FOLD_LINES(vector_fold_f64, vector_f64, vector_u64, TURN_U64)
 
-/* x in every lane: subtracting +0 keeps -0 and every other value. */
+/* x in every lane. Subtracting +0 keeps every value, also -0. */
 #define VECTOR_SPLAT(vector, x) ((x) - (vector){0})
 
-/* The real numbers of dtype D, two for a complex one; a vector of them, one of their bits, and
- * their functions. */
+/* The real type of dtype D and its numbers per element (two for complex); a vector of them, one
+ * of their bits, and the functions of these vectors. */
 #define R GOP_PASTE(SCALAR, D)
 #define SCALAR_float32 float
 #define SCALAR_float64 double

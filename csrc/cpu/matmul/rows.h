@@ -1,5 +1,5 @@
 /*
- * rows.h - matmul by rows of the output, some a step; and one multiply-add.
+ * rows.h - matmul by rows of the output, some rows per step; and one multiply-add.
  */
 #ifdef D
 
@@ -37,7 +37,7 @@ static inline double madd_part_complex128(double x, double y, double sum)
 #define GOP_TPL "cpu/matmul/rows.h"
 #include "cpu/runtime/each_dtype.inc"
 
-/* Offsets of one product of the batch. */
+/* Computes the offsets of one product of the batch. */
 static void batch_offsets(const gop_gemm *g, int64_t batch, int64_t *a, int64_t *b,
                           int64_t *out)
 {
@@ -48,10 +48,10 @@ static void batch_offsets(const gop_gemm *g, int64_t batch, int64_t *a, int64_t 
     *out = gop_offset(g->batch_rank, index, g->out);
 }
 
-/* Extents and strides of a product, or of out^T = b^T a^T: a and b have changed places. */
+/* Extents and strides of a product, or of out^T = b^T a^T, where a and b are swapped. */
 typedef struct sides {
     int64_t m, n, k, a_row, a_col, b_row, b_col, out_row, out_col;
-    int is_swapped; /* out^T = b^T a^T is computed, a and b having changed places */
+    int is_swapped; /* out^T = b^T a^T is computed */
 } sides;
 
 static sides sides_of(const gop_gemm *g, int is_swapped)
@@ -78,7 +78,7 @@ static sides sides_of(const gop_gemm *g, int is_swapped)
                    .out_col = g->out_col};
 }
 
-/* Rows a step, counted through all products of the batch; at a slow estimate under 100 ms. */
+/* Rows per step, over all products of the batch: under 100 ms at a slow estimate. */
 static int64_t step_rows(const gop_gemm *g)
 {
     const double row = (double)g->n * (double)g->k;
@@ -94,8 +94,8 @@ static gop_status plan_rows(const gop_ctx *ctx, const gop_task *task, gop_plan *
     return GOP_OK;
 }
 
-/* Looks for Ctrl-C where the `work` that comes next makes it enough since the last time: some
- * 20 ms at a slow estimate. A row of the output has no bound. */
+/* Checks for Ctrl-C if the coming `work` makes enough since the last check: about 20 ms at a
+ * slow estimate. A row of the output can be arbitrarily long. */
 enum { LOOK_TERMS = 1 << 18 };
 static inline gop_status look_after(int64_t work, int64_t *since)
 {

@@ -1,12 +1,13 @@
 /*
- * simd.c - matmul through packed panels and a tile of accumulators in registers.
+ * simd.c - matmul with packed panels and a tile of accumulators in registers.
  *
- * a and b are packed into panels that the kernel in registers (kernel.inc) reads in order. A
- * loaded value is used once per row or column of the tile, so loads no longer decide.
+ * a and b are packed into panels that the register kernel (kernel.inc) reads sequentially. A
+ * loaded value is used once per row or column of the tile, so loads are no longer the
+ * bottleneck.
  */
 #ifdef D
 
-/* Writes a tile's accumulators, kept strip by strip as blocks of mr x NR, into out. */
+/* Writes a tile's accumulators to out. They are stored strip by strip as blocks of mr x NR. */
 static void FN(unpack)(const product *p, const X *c, const tile *at, T *out)
 {
     const int nr = PFN(NR), planes = 1 + IS_COMPLEX;
@@ -30,7 +31,8 @@ static void FN(unpack)(const product *p, const X *c, const tile *at, T *out)
     }
 }
 
-/* One block of accumulators: where out's rows hold it whole, sums are kept there, else in c. */
+/* Computes one block of accumulators. If it is whole and in_out is set, its sums are kept in
+ * out, else in c. */
 static ALWAYS_INLINE void FN(block)(const product *p, int64_t rows, int64_t cols, int64_t kc,
                                     const X *a, const X *b, X *c, T *out, int is_first)
 {
@@ -54,7 +56,7 @@ static ALWAYS_INLINE void FN(block)(const product *p, int64_t rows, int64_t cols
 #endif
 }
 
-/* A tile's sums over kc values of l, into at->sums or out. */
+/* Adds kc values of l to a tile's sums, in at->sums or out. */
 static void FN(terms)(const rounds *call, const tile *at, int64_t l0, int64_t kc, int is_first)
 {
     const product *const p = call->plan;
@@ -77,7 +79,7 @@ static void FN(terms)(const rounds *call, const tile *at, int64_t l0, int64_t kc
     }
 }
 
-/* Tiles [begin, end) of the round, for its values of l. */
+/* Computes tiles [begin, end) of the round, for its values of l. */
 static void FN(tiles)(void *argument, int64_t begin, int64_t end, int worker)
 {
     const rounds *const call = argument;
@@ -96,7 +98,7 @@ static void FN(tiles)(void *argument, int64_t begin, int64_t end, int worker)
     }
 }
 
-/* Blocks of KC terms [begin, end) of the round's tiles, each into its slot. */
+/* Computes blocks of KC terms [begin, end) of the round's tiles, each in its own slot. */
 static void FN(shared)(void *argument, int64_t begin, int64_t end, int worker)
 {
     const rounds *const call = argument;
@@ -110,7 +112,7 @@ static void FN(shared)(void *argument, int64_t begin, int64_t end, int worker)
     }
 }
 
-/* Tiles [begin, end), whose blocks are all added. */
+/* Writes tiles [begin, end), whose blocks have all been added. */
 static void FN(shared_end)(void *argument, int64_t begin, int64_t end, int worker)
 {
     const rounds *const call = argument;
@@ -121,7 +123,8 @@ static void FN(shared_end)(void *argument, int64_t begin, int64_t end, int worke
     }
 }
 
-/* Squares [begin, end) of rows of all products: what is below the diagonal from above it. */
+/* Copies the elements above the diagonal to below it, for squares of rows [begin, end) of all
+ * products. */
 static void FN(mirror)(void *argument, int64_t begin, int64_t end, int worker)
 {
     const rounds *const call = argument;
@@ -145,8 +148,8 @@ static void FN(mirror)(void *argument, int64_t begin, int64_t end, int worker)
 #include "cpu/matmul/panels.h"
 #include "cpu/matmul/tiles.h"
 
-/* Rows of a square that is turned at a time; sums that are added at a time, and how many of
- * them are not worth a thread. */
+/* Rows of a square of the mirror copy; sums that are added at a time, and how many of these
+ * parts make a piece. */
 enum { MIRRORED = 32, PART = 1024, FEW = 32 };
 
 #define GOP_TPL "cpu/matmul/simd.c"
@@ -168,7 +171,7 @@ static const packing PACKINGS[GOP_NDTYPES] = {
     PACKING(float64, 1), PACKING(complex64, 2), PACKING(complex128, 2),
 };
 
-/* Parts [begin, end) of the tiles' sums: adds those of the round's blocks, first to last. */
+/* Adds the round's blocks to parts [begin, end) of the tiles' sums, first to last. */
 #define ADD_BLOCKS(name, real)                                                                 \
     static void name(void *argument, int64_t begin, int64_t end, int worker)                   \
     {                                                                                          \
@@ -191,7 +194,7 @@ static const packing PACKINGS[GOP_NDTYPES] = {
 ADD_BLOCKS(add_blocks_f32, float)
 ADD_BLOCKS(add_blocks_f64, double)
 
-/* One round of tiles whose sums workers share. */
+/* Runs one round of tiles whose sums are shared by workers. */
 static gop_status shared_round(rounds *call, const packing *with, int64_t tiles)
 {
     const product *const p = call->plan;
@@ -204,7 +207,7 @@ static gop_status shared_round(rounds *call, const packing *with, int64_t tiles)
     return gop_parallel_by(p->workers, tiles, 1, with->shared_end, call);
 }
 
-/* The tiles of one round. */
+/* Runs the tiles of one round. */
 static gop_status product_round(rounds *call, const packing *with, int64_t count)
 {
     const product *const p = call->plan;
@@ -235,7 +238,7 @@ static gop_status product_run(const gop_task *task)
             call.l_begin = call.l_end;
             call.l_end =
                 p->s.k - call.l_begin < p->round_k ? p->s.k : call.l_begin + p->round_k;
-            GOP_TRY(gop_interrupted()); /* which a single piece does not ask */
+            GOP_TRY(gop_interrupted()); /* a single piece does not check */
             GOP_TRY(p->blocks ? shared_round(&call, with, count)
                               : product_round(&call, with, count));
         } while (call.l_end < p->s.k);

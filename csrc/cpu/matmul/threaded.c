@@ -1,7 +1,7 @@
 /*
- * threaded.c - matmul as the simd kernel, each thread packing and multiplying its own tiles.
+ * threaded.c - the simd kernel on all threads: each packs and multiplies its own tiles.
  *
- * Threads share nothing, so the bits do not depend on how many there are.
+ * Threads share nothing, so the bits do not depend on their number.
  */
 #include "cpu/matmul/tiles.h"
 

@@ -1,39 +1,39 @@
 /*
- * tiles.h - how the packed kernels of matmul cut their work: panels, tiles, rounds.
+ * tiles.h - how matmul's packed kernels divide their work: panels, tiles, rounds.
  */
 #ifndef GOP_CPU_MATMUL_TILES_H
 #define GOP_CPU_MATMUL_TILES_H
 
 #include "cpu/matmul/rows.h"
 
-enum { PACKED_AS = 64 }; /* products that take as long as packing a number, at worst */
+enum { PACKED_AS = 64 }; /* products that take as long as packing one number, at worst */
 
-/* What the packed kernels need to know of a dtype's kernel. */
+/* What the packed kernels need to know about a dtype's register kernel. */
 typedef struct packing {
     int mr, nr, item, planes, is_float;
     int is_wide; /* panels hold the dtype itself */
     gop_body body, shared, shared_end, mirror;
 } packing;
 
-/* The plan. A tile is tile_rows x tile_cols of one product of the batch, its accumulators
- * contiguous in scratch: workers share nothing, and the order over l depends only on k. Where
- * tiles are few and sums long, workers take blocks of KC terms instead, and what these sum to
- * is added in their order: the bits are the same. */
+/* The plan. A tile is tile_rows x tile_cols of one product of the batch, with contiguous
+ * accumulators in scratch. Workers share nothing, and the order over l depends only on k. If
+ * there are few tiles and long sums, workers instead compute blocks of KC terms, which are
+ * added in their order, with the same bits. */
 typedef struct product {
     sides s;
     int mr;          /* rows of a panel of a */
     int in_out;      /* sums are kept in out, else in scratch */
-    int is_mirrored; /* of a and its transpose: blocks below the diagonal are copied */
+    int is_mirrored; /* a times its transpose: blocks below the diagonal are copied */
     int64_t tile_rows, tile_cols, tiles_n, tiles_each, tiles;
-    int64_t strip;   /* columns of a tile packed at a time */
-    int64_t round_k; /* values of l between two looks for Ctrl-C */
-    int64_t group;   /* tiles worked on together, each to the end of k */
-    int64_t blocks;  /* of a sum that threads share in a round, each in a slot; 0: none do */
+    int64_t strip;   /* columns of a tile that are packed at a time */
+    int64_t round_k; /* values of l between two checks for Ctrl-C */
+    int64_t group;   /* tiles that are processed together to the end of k */
+    int64_t blocks;  /* blocks of a sum in a round that workers share; 0: not shared */
     size_t a_bytes, b_bytes, sum_bytes; /* of a tile */
     int workers;
 } product;
 
-/* One call: the same with its memory, and the round that it is at. */
+/* A call: the plan, its memory, and the current round. */
 typedef struct rounds {
     const product *plan;
     const gop_gemm *gemm;
@@ -41,12 +41,12 @@ typedef struct rounds {
     void *out;
     char *scratch;
     int64_t first, l_begin, l_end;
-    int64_t blocks; /* of KC terms, of this round, where workers share sums */
+    int64_t blocks; /* blocks of KC terms of this round, if workers share sums */
 } rounds;
 
 typedef struct tile {
     int64_t a, b, out; /* offsets in elements */
-    int64_t below;     /* its first row's index less its first column's */
+    int64_t below;     /* its first row's index minus its first column's */
     int64_t rows, cols;
     void *a_panels, *b_panels, *sums;
 } tile;
@@ -75,7 +75,7 @@ static void locate(const rounds *call, int64_t t, int worker, tile *at)
     at->sums = sums + (size_t)slot * p->sum_bytes;
 }
 
-/* The sums of a tile, of all blocks so far (-1) or of one of the round's. */
+/* The sums of a tile: of all blocks so far (-1), or of one block of the round. */
 static void *sums_of(const rounds *call, int64_t t, int64_t block)
 {
     const product *const p = call->plan;
@@ -83,7 +83,8 @@ static void *sums_of(const rounds *call, int64_t t, int64_t block)
            (size_t)(t * (p->blocks + 1) + block + 1) * p->sum_bytes;
 }
 
-/* Rows of a panel: equal panels, or where not every number has its kernel 1, 4 or MR. */
+/* The rows of a panel: panels are equal; dtypes without a kernel for every number have 1, 4 or
+ * MR. */
 static int panel_rows(int64_t m, const packing *with)
 {
     if (!with->is_float || with->planes == 2) return m == 1 ? 1 : m <= 4 ? 4 : with->mr;
@@ -96,24 +97,24 @@ static int64_t round_up(int64_t value, int64_t to)
     return (value + to - 1) / to * to;
 }
 
-/* Where columns of out are apart, sums are kept elsewhere and scattered in the end. */
+/* The work with padding. If out's columns are strided, sums are kept elsewhere and scattered at
+ * the end. */
 static double padded_work(int64_t m, int64_t n, int64_t out_col, const packing *with)
 {
     return (double)round_up(m, panel_rows(m, with)) * (double)round_up(n, with->nr) *
            (out_col == 1 ? 1 : 1.25);
 }
 
-/* The largest equal pieces, in whole panels, of at most `target`. */
+/* The largest equal pieces of whole panels, of at most `target`. */
 static int64_t even_tile(int64_t extent, int64_t target, int64_t panel)
 {
     const int64_t pieces = (extent + target - 1) / target;
     return round_up((extent + pieces - 1) / pieces, panel);
 }
 
-/* A strip's panels of b stay in the L2 cache while the panels of a pass over them. A
- * tile of several strips packs its rows of a once for all of them; but its time is bounded, and
- * where there is no vector instruction for a multiply-add, or it is a function call, one block
- * of k takes long enough as it is. */
+/* Chooses the tiles. A strip's panels of b stay in the L2 cache while the panels of a pass over
+ * them. A tile of several strips packs its rows of a only once. But its time is limited:
+ * without a vector instruction for a multiply-add, one block of k takes long enough. */
 static void cut_tiles(product *p, const packing *with, int64_t batches)
 {
     const int is_slow = VECTOR == 16, is_float = with->is_float;
@@ -128,7 +129,7 @@ static void cut_tiles(product *p, const packing *with, int64_t batches)
         p->tiles_n = (p->s.n + p->tile_cols - 1) / p->tile_cols;
         p->tiles_each = (p->s.m + p->tile_rows - 1) / p->tile_rows * p->tiles_n;
         p->tiles = p->tiles_each * batches;
-        /* Enough for every worker, as long as packing stays small beside multiplying. */
+        /* Enough tiles for every worker, as long as packing is cheap beside multiplying. */
         if (p->workers == 1 || p->tiles >= 3 * p->workers) break;
         if (rows <= 64 && cols <= 64) break;
         if (rows >= cols) rows /= 2;
@@ -136,14 +137,14 @@ static void cut_tiles(product *p, const packing *with, int64_t batches)
     }
     if (p->strip > p->tile_cols) p->strip = p->tile_cols;
     p->strip = round_up(p->strip, with->nr);
-    /* A number that is packed takes as long as some products. */
+    /* Packing a number takes as long as some products. */
     const int64_t packed = PACKED_AS * (p->tile_rows + p->tile_cols);
     p->round_k = budget / (p->tile_rows * p->tile_cols + packed) * KC;
     if (p->round_k < KC) p->round_k = KC;
 }
 
-/* Whether workers share sums, and enough blocks of them at a time that they have work to do
- * before they meet. */
+/* The number of blocks in a round if workers share sums: enough to have work between two
+ * barriers. 0: they do not share. */
 static int64_t shared_blocks(const product *p, int64_t k, int is_float)
 {
     enum { LEAST = 8, BLOCKS = 16, CACHED = 4 << 20 };
@@ -173,8 +174,8 @@ static gop_status plan_product(const gop_task *task, const packing *with, int wo
 {
     product *const p = GOP_OWN(product, plan);
     const gop_gemm *g = &task->geometry.gemm;
-    /* Complex products add their four parts in another order when a and b change places, so
-     * there the choice must not depend on the width of a register. */
+    /* Complex products add their four parts in another order if a and b are swapped. So for
+     * them the choice must not depend on the width of a register. */
     const int is_swapped = with->planes == 2 ? g->n < g->m && g->n <= 4
                                              : padded_work(g->n, g->m, g->out_row, with) <
                                                    padded_work(g->m, g->n, g->out_col, with);

@@ -1,9 +1,9 @@
 /*
  * turned.h - matmul by a few columns of b: a lane is a row of a.
  *
- * Where a lane is a column of b, few columns leave most lanes idle. Rows of a whose values of l
- * are neighbours are turned in registers, a square at a time; else a vector is loaded as it
- * lies.
+ * If a lane were a column of b, few columns would leave most lanes idle. Rows of a that are
+ * contiguous along l are transposed in registers, a square at a time. Otherwise a vector is
+ * loaded directly.
  */
 #ifndef GOP_CPU_MATMUL_TURNED_H
 #define GOP_CPU_MATMUL_TURNED_H
@@ -12,8 +12,8 @@
 
 enum { TURNED_COLS = 4 };
 
-/* `cols` columns of at most a vector of rows, over kc values of l; the chain of an output is
- * that of the kernel that calls. */
+/* Computes `cols` columns of at most a vector of rows, over kc values of l. The chain of an
+ * output is the same as in the calling kernel. */
 static ALWAYS_INLINE void turned_rows(const int cols, const int is_turned, int rows, int64_t kc,
                                       const float *a, const sides *s, const float *b,
                                       float *out, int is_first)
@@ -51,7 +51,7 @@ static ALWAYS_INLINE void turned_rows(const int cols, const int is_turned, int r
         }
 }
 
-/* All rows. */
+/* Computes all rows. */
 static void turned(int cols, int64_t rows, int64_t kc, const float *a, const sides *s,
                    const float *b, float *out, int is_first)
 {
@@ -70,9 +70,9 @@ static void turned(int cols, int64_t rows, int64_t kc, const float *a, const sid
     }
 }
 
-/* Whether it pays: rows fill half of the lanes, l fills them once, and a is in the L2
- * cache: that number of rows, a power of two apart, does not stay in the first. The bits are
- * the same either way. */
+/* Whether this pays: rows fill half of the lanes, l fills them once, and a is in the L2 cache.
+ * That many rows, a power of two apart, would not stay in the L1 cache. The bits are the same
+ * either way. */
 static inline int is_turned(const sides *s, gop_dtype dtype)
 {
     enum { LANES = VECTOR / 4, CACHED = 512 << 10 };

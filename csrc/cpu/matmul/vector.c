@@ -1,15 +1,15 @@
 /*
- * vector.c - matmul with so few rows that each value of b is used a time or two.
+ * vector.c - matmul with so few rows that each value of b is used once or a few times.
  *
- * Memory decides, so b is read once, line by line as it lies. Where l runs along its lines,
- * (`dots`) an output is a sum over lanes, which fold at the end. Where outputs do (`sweeps`),
- * terms are added to a line of partial sums that stays in the first cache.
+ * Such a product is memory-bound, so b is read once, in its order in memory. If l is contiguous
+ * in its lines (`dots`), an output is a sum over lanes that are folded at the end. If outputs
+ * are (`sweeps`), terms are added to a row of partial sums that stays in the L1 cache.
  */
 #ifdef D
 
 #if (IS_FLOAT && !IS_HALF) || IS_COMPLEX
-/* Adds `count` numbers of `lines` lines of b, each times a value of each of `rows` rows of a,
- * to as many sums; products with imaginary parts are added apart first. */
+/* Adds `count` numbers of `lines` lines of b, each multiplied by a value of each of `rows` rows
+ * of a, to `rows` rows of sums. Products with imaginary parts are summed separately first. */
 static ALWAYS_INLINE void FN(sweep_vector)(const int rows, const int lines, int64_t count,
                                            V (*x)[SWEEP_LINES][EACH], const R *b,
                                            int64_t b_line, R *sums, int64_t sums_row,
@@ -34,7 +34,7 @@ static ALWAYS_INLINE void FN(sweep_vector)(const int rows, const int lines, int6
     }
 }
 
-/* The same of lines of `width` real numbers. */
+/* The same for lines of `width` real numbers. */
 static ALWAYS_INLINE void FN(sweep_lines)(const int rows, const int lines, int64_t width,
                                           const T *a, const R *b, int64_t b_line, R *sums,
                                           int64_t sums_row, int is_first)
@@ -54,7 +54,7 @@ static ALWAYS_INLINE void FN(sweep_lines)(const int rows, const int lines, int64
     (rows, lines, width - j, x, b + j, b_line, sums + j, sums_row, is_first);
 }
 
-/* All `lines` at once where they are SWEEP_LINES, else one after the other. */
+/* Processes all lines at once if they are SWEEP_LINES, else one after the other. */
 static void FN(sweep)(int rows, int lines, int64_t width, const T *a, const T *lines_of_b,
                       int64_t b_line, T *to, int64_t sums_row, int is_first)
 {
@@ -75,7 +75,7 @@ static void FN(sweep)(int rows, int lines, int64_t width, const T *a, const T *l
      is_first && l == 0);
 }
 
-/* `width` columns of all rows, over kc values of l. `x` receives a's values. */
+/* Computes `width` columns of all rows, over kc values of l. `x` is scratch for a's values. */
 static void FN(sweeps)(const thin *p, int64_t kc, const T *a, const T *b, int64_t width, T *x,
                        T *sums, int64_t sums_row)
 {
@@ -87,7 +87,7 @@ static void FN(sweeps)(const thin *p, int64_t kc, const T *a, const T *b, int64_
      x + i * KC + l, b + l * p->s.b_row, p->s.b_row, sums + i * sums_row, sums_row, l == 0);
 }
 
-/* Pieces [begin, end) of all products. */
+/* Computes pieces [begin, end) of all products. */
 static void FN(vector_pieces)(void *argument, int64_t begin, int64_t end, int worker)
 {
     const thin *const p = argument;
@@ -130,7 +130,7 @@ static void FN(vector_pieces)(void *argument, int64_t begin, int64_t end, int wo
     }
 }
 
-/* Adds the segments of each output, first to last: parts [begin, end) of all products. */
+/* Adds the segments of each output, first to last, for parts [begin, end) of all products. */
 static void FN(vector_join)(void *argument, int64_t begin, int64_t end, int worker)
 {
     const thin *const p = argument;
@@ -163,10 +163,9 @@ static void FN(vector_join)(void *argument, int64_t begin, int64_t end, int work
 #include "cpu/matmul/dots.h"
 #include "cpu/matmul/tiles.h"
 
-/* dots: terms of a segment, rows of complex numbers at most. sweeps: lines of b and rows of a
- * at a time; columns of a piece at least; rows and bytes of sums at most. Sums that are joined
- * at a time.
- */
+/* dots: terms of a segment; most rows of complex numbers. sweeps: lines of b and rows of a at a
+ * time; fewest columns of a piece; most rows; most bytes of sums. The last: sums that are added
+ * at a time. */
 enum { SEGMENT = 1 << 15, DOT_ROWS = 2 };
 enum {
     SWEEP_LINES = 8,
@@ -177,15 +176,15 @@ enum {
     JOINED = 512
 };
 
-/* The plan: pieces of `width` outputs and a segment of l, KC terms of sweeps. */
+/* The plan: a piece has `width` outputs and a segment of l (of KC terms in sweeps). */
 typedef struct thin {
     sides s;
-    int is_dots, is_packed;  /* a's rows are copied, one behind the other */
-    int is_few, is_mirrored; /* few lines by few; of a and its transpose */
+    int is_dots, is_packed;  /* a's rows are packed one after the other */
+    int is_few, is_mirrored; /* few lines times few; a times its transpose */
     int64_t width, segment, segments, pieces;
-    size_t own; /* bytes of scratch of a worker */
+    size_t own; /* bytes of a worker's scratch */
     int workers;
-    const gop_gemm *gemm; /* from here on, of one call */
+    const gop_gemm *gemm; /* this and the following belong to one call */
     const void *a, *b;
     void *out;
     char *scratch, *sums;
@@ -207,7 +206,7 @@ static const struct {
 
 static gop_status matmul_vector(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
-    /* Multiply-adds, and additions, that are worth handing to a thread. */
+    /* Multiply-adds of dots and sweeps, of few lines, and additions that are worth a thread. */
     enum { PIECE = 1 << 16, FEWER = 1 << 15, ADDED = 1 << 16 };
     thin call = *GOP_OWN(const thin, task->plan);
     const gop_dtype dtype = task->out[0].dtype;
@@ -252,8 +251,8 @@ static int way_of(const sides *p, gop_dtype dtype)
                : 0;
 }
 
-/* Columns of a piece of sweeps: runs of memory as long as their sums stay in the first cache,
- * if no worker is left without. */
+/* The columns of a piece of sweeps: as many as keep the sums in the L1 cache, but few enough to
+ * give every worker a piece. */
 static int64_t swept_width(const thin *p, int64_t batches, int64_t item)
 {
     enum { ENOUGH = 4, LANES = 64 }; /* pieces for each worker */
@@ -297,7 +296,7 @@ static gop_status matmul_vector_plan(const gop_ctx *ctx, const gop_task *task, g
                : s.m == 1    ? 64
                              : 16 / s.m * 6;
     p->pieces = (s.n + p->width - 1) / p->width * p->segments;
-    /* Many rows, which may lie a power of two apart, would meet in one set of a cache. */
+    /* Rows that are a power of two apart map to one cache set, so several rows are packed. */
     p->is_packed = p->is_dots && (s.a_col != 1 || (p->is_few ? s.n > FEW_APART : s.m > 1));
     p->own = (size_t)(item * s.m *
                       (!p->is_dots    ? KC

@@ -1,23 +1,25 @@
 /*
- * cells.c - rdf that looks only at near cells: points sorted into a grid (core/ops/rdf.h).
+ * cells.c - rdf that visits only near cells: points are sorted into a grid (core/ops/rdf.h).
  *
- * Points of neighbouring cells, a group, share what is near them. That is copied together cell
- * by cell, as the coordinates were given, and met by each point of the group in full vectors.
- * A pair of one set belongs to the point that comes first in the order of cells.
+ * Points of neighbouring cells, a group, share the points that are near. Those are gathered
+ * cell by cell, with their original coordinates, and each point of the group is paired with
+ * them in full vectors. A pair within one set belongs to the point that is first in the order
+ * of cells.
  *
- * Where no axis is one cell and the points span one period at most, an offset between cells
- * says by which image a pair is near, if it is: then the copies are sorted by image, and a
- * constant takes the place of finding the nearest one. That is exact. Let k be the images that
- * a pair meets by, once, since no cell is named twice. If it counts, its nearest images n are
- * those of an offset that is looked at, so k = n. If k gives an r2 below the last threshold,
- * the difference by k is at most `radius` long, radius + error is less than half of each
- * height, so the quotients are less than 1/2 from k, and n = k. So a pair by k not n counts
- * neither here nor there. Along an open axis n is 0 and k is taken for 0. (1 times a row of the
- * box is exact, and taking 0 away changes nothing.)
+ * If no axis is a single cell and the points span at most one period, the offset between two
+ * cells determines by which image a pair can be near. Then the copies are sorted by image, and
+ * a constant replaces the search for the nearest image. That is exact: let k be the images of a
+ * pair's only visit (no cell is visited twice). If the pair counts, the offset of its nearest
+ * images n is visited, so k = n. If k gives an r2 below the last threshold, the difference by k
+ * is at most `radius` long, and radius + error is less than half of each height. So the
+ * quotients are less than 1/2 from k, and n = k. So a pair visited by k other than n does not
+ * count, neither here nor by the definition. Along an open axis n is 0, and k is taken as 0. (1
+ * times a row of the box is exact, and subtracting 0 changes nothing.)
  */
 #ifdef D
 
-/* Sorts a set by cell, in the order given within one; *end has room for a vector more. */
+/* Sorts a set by cell, stable within a cell. The arrays have room for one more vector at the
+ * end. */
 static void FN(sort_cells)(const gop_task *task, const cells *c, const cell_set *set,
                            int second)
 {
@@ -37,7 +39,7 @@ static void FN(sort_cells)(const gop_task *task, const cells *c, const cell_set 
         start[set->key[i]]++;
     }
     int64_t sum = 0;
-    for (int64_t k = 0; k <= c->count; k++) { /* where a cell ends, to be counted down */
+    for (int64_t k = 0; k <= c->count; k++) { /* the end of each cell, to be counted down */
         sum += start[k];
         start[k] = sum;
     }
@@ -54,18 +56,18 @@ static void FN(sort_cells)(const gop_task *task, const cells *c, const cell_set 
     memset(z + set->n, 0, VECTOR * sizeof(T));
 }
 
-/* All points of the group with what was copied. */
+/* Counts the pairs of all points of the group with the copied points. */
 static ALWAYS_INLINE void FN(meet)(const cells *c, const group *g, int space, int typed)
 {
     const cell_set *set = &c->sets[0];
     const T *x1 = set->points, *y1 = x1 + set->room, *z1 = y1 + set->room;
     T *x = g->copied, *y = x + COPIED, *z = y + COPIED;
     const FN(space) at = *(const FN(space) *)g->space;
-    for (int k = g->met; k % VECTOR; k++) x[k] = y[k] = z[k] = (T)NAN; /* in no bin */
+    for (int k = g->met; k % VECTOR; k++) x[k] = y[k] = z[k] = (T)NAN; /* NaN is in no bin */
     for (int64_t i = g->begin; i < g->end; i++) {
         const T a[3] = {x1[i], y1[i], z1[i]};
         int from = 0;
-        if (g->itself) { /* only what comes after point i */
+        if (g->itself) { /* only the points after point i */
             from = (int)(i - g->begin);
             x[from] = (T)NAN;
             from = from / VECTOR * VECTOR;
@@ -97,7 +99,7 @@ static void FN(meet_all)(const cells *c, group *g)
     g->met = g->itself = 0;
 }
 
-/* Copies points [begin, end) of the second set. */
+/* Copies points [begin, end) of the second set to the buffer. */
 static void FN(copy)(const cells *c, group *g, int64_t begin, int64_t end)
 {
     const cell_set *set = &c->sets[c->second];
@@ -105,7 +107,7 @@ static void FN(copy)(const cells *c, group *g, int64_t begin, int64_t end)
     T *to = g->copied;
     while (begin < end) {
         const int count = (int)gop_smaller(end - begin, COPIED - VECTOR - g->met);
-        for (int k = 0; k < count; k += VECTOR) /* the rest of the last one is overwritten */
+        for (int k = 0; k < count; k += VECTOR) /* any excess is overwritten */
             for (int axis = 0; axis < 3; axis++)
                 memcpy(to + axis * COPIED + g->met + k, from + axis * set->room + begin + k,
                        VECTOR * sizeof(T));
@@ -117,7 +119,8 @@ static void FN(copy)(const cells *c, group *g, int64_t begin, int64_t end)
     }
 }
 
-/* The images of what is copied from now on: what the definition takes away, in its order. */
+/* Sets the images of the points copied from now on: what the definition subtracts, in its
+ * order. */
 static void FN(fix)(const cells *c, group *g, const int image[3])
 {
     FN(space) *at = g->space;
@@ -149,7 +152,7 @@ static void FN(count_cells)(const void *work, int64_t item, int64_t slot, int64_
             box_of_cells near;
             if (!cells_of_image(c, &g, image, &near)) continue;
             FN(fix)(c, &g, image);
-            if (c->one_set && k == 0) { /* its own row first: pairs within the group */
+            if (c->one_set && k == 0) { /* its own row first, with the pairs within the group */
                 int64_t begin, last;
                 row_of_cells(c, &g, image, 0, 0, &begin, &last);
                 g.itself = 1;
@@ -187,7 +190,7 @@ static gop_status rdf_cells(gop_ctx *ctx, const gop_task *task, int64_t step)
                           (c.sets[0].n + ITEM - 1) / ITEM);
 }
 
-/* Measured; vectors are not full. */
+/* Measured costs; vectors are not always full. */
 static const gop_grid_costs cpu_costs = {40.0, 60.0, 8.0, 0.3, 1.15, 64};
 
 static gop_status rdf_cells_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)

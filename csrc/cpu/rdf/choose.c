@@ -1,12 +1,12 @@
 /*
- * choose.c - which kernel counts pairs: the first of these that takes the call.
+ * choose.c - the choice of a kernel for rdf: the first of the table that takes the call.
  *
- * Where few pairs are near enough to count, most of them need not be looked at. Included
- * by ladder.c.
+ * If few pairs are near enough to count, most need not be visited. ladder.c includes this file.
  */
 #include "core/choice.h"
 
-/* The grid that is predicted to cost least has several cells: its plan says what it costs. */
+/* Whether the grid with the least predicted cost has several cells: then the plan's cost is
+ * finite. */
 static int has_cells(const gop_ctx *ctx, const gop_task *task, const gop_plan *plan)
 {
     (void)ctx, (void)task;

@@ -2,13 +2,14 @@
  * chunks.h - one point with many: distances and bins of 128 pairs in vector registers, then
  * their increments.
  *
- * The increments do not vectorise, since their addresses depend on data; and an increment of a
- * counter waits for the previous one of the same counter, so that neighbours go to different
+ * The increments cannot be vectorized, because their addresses depend on data. An increment of
+ * a counter waits for the one before of the same counter, so consecutive pairs go to different
  * copies of the histogram.
  */
 #ifdef D
 
-/* r2 from one point to each of a chunk: no branch inside, so that it becomes vector code. */
+/* Computes r2 from one point to each point of a chunk, without branches, so that it is
+ * vectorized. */
 static ALWAYS_INLINE void FN(squares)(const T *restrict x, const T *restrict y,
                                       const T *restrict z, int count, const T a[3],
                                       const FN(space) *restrict s, int space, T *restrict r2)
@@ -18,10 +19,10 @@ static ALWAYS_INLINE void FN(squares)(const T *restrict x, const T *restrict y,
 }
 
 /*
- * Bins of a chunk by the guess of core/ops/rdf.c: x is the position among the edges to within
- * slack. Adding `magic` rounds it to the nearest edge, an integer in the low bits. Outside the
- * edges it is bin number `bins`, which is never read. Returns 1 if some x lies within slack of
- * an edge: then the thresholds must decide.
+ * Finds the bins of a chunk by the guess of core/ops/rdf.c: x is the position among the edges
+ * to within slack. Adding `magic` rounds it to the nearest edge, an integer in the low bits.
+ * Outside the edges the bin is `bins`, which is never read. Returns 1 if some x is within slack
+ * of an edge; then the thresholds must decide.
  */
 static ALWAYS_INLINE int FN(guess)(const T *restrict r2, int count, T first, T last,
                                    const guess *g, int32_t *restrict bin)
@@ -56,9 +57,9 @@ static void FN(settle)(const T *r2, int count, const T *t, int32_t bins, int32_t
 }
 
 /*
- * Counts the pairs of point a with others. `room`: 1, or what the memory behind them has room
- * for a multiple of, so that no vector is cut short. With `types`, of the others, a has type
- * `type`, and `histogram` begins with the pair of types (0, 0).
+ * Counts the pairs of point a with other points. The arrays are padded to a multiple of `room`,
+ * so that vectors are full; 1: not padded. `types` are those of the other points; a has type
+ * `type`, and `histogram` starts with the pair of types (0, 0).
  */
 static ALWAYS_INLINE void FN(count_row)(const bin_search *q, const T a[3], const T *x,
                                         const T *y, const T *z, int count, int room,
@@ -84,7 +85,8 @@ static ALWAYS_INLINE void FN(count_row)(const bin_search *q, const T a[3], const
                 bin[j] = k < 0 ? bins : (int32_t)k;
             }
         }
-        /* Neighbours go to different copies: a counter is not waited for by the next pair. */
+        /* Consecutive pairs go to different copies, so that an increment does not wait for the
+         * one before. */
         if (types)
             for (int j = 0; j < length; j++)
                 histogram[(j & mask) * copy +
@@ -99,9 +101,9 @@ static ALWAYS_INLINE void FN(count_row)(const bin_search *q, const T a[3], const
 
 #include "cpu/rdf/pair.h"
 
-enum { CHUNK = 128 }; /* distances held between the two passes over them */
+enum { CHUNK = 128 }; /* distances between the two passes */
 
-/* The guess of core/ops/rdf.c, in the float it is computed in. */
+/* The guess of core/ops/rdf.c, as floats. */
 typedef struct guess {
     float scale, shift, slack;
     int32_t bins;
@@ -112,7 +114,7 @@ typedef struct bin_search {
     const void *thresholds;
     guess guess;
     int uniform, types;
-    int copy_mask; /* copies of the histogram less one; a power of two */
+    int copy_mask; /* copies of the histogram, a power of two, minus 1 */
     int64_t copy;  /* counters of a copy */
 } bin_search;
 

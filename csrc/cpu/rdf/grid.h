@@ -1,5 +1,5 @@
 /*
- * grid.h - the points of a call in a grid of cells, and which cells are near a group of them.
+ * grid.h - the points of a call in a grid of cells, and the cells near a group of points.
  */
 #ifndef GOP_CPU_RDF_GRID_H
 #define GOP_CPU_RDF_GRID_H
@@ -7,38 +7,38 @@
 #include "cpu/rdf/slots.h"
 
 enum {
-    VECTOR = 16,   /* numbers that are copied and computed with at a time */
-    COPIED = 1024, /* of what is near a group, at a time: they stay in a cache */
-    ITEM = 64,     /* points of an item of work */
+    VECTOR = 16,   /* numbers that are copied and processed at a time */
+    COPIED = 1024, /* points near a group that are copied at a time: they fit in a cache */
+    ITEM = 64,     /* points of a work item */
 };
 
 /* A set of points, sorted by cell. */
 typedef struct cell_set {
-    int64_t n, room; /* numbers from x[0] to y[0] */
+    int64_t n, room; /* room: numbers from x[0] to y[0] */
     void *points;    /* x, y, z */
     int32_t *types;
-    int32_t *key;   /* the cell of each */
-    int64_t *start; /* of each cell, and the end */
+    int32_t *key;   /* the cell of each point */
+    int64_t *start; /* the first point of each cell, and the end */
 } cell_set;
 
 typedef struct cells {
     const gop_pairs *pairs;
     gop_grid grid;
-    int64_t count;       /* of cells */
-    int one_set, second; /* second: which of the sets points are paired with */
+    int64_t count;       /* number of cells */
+    int one_set, second; /* second: the set that points are paired with */
     int space;
     cell_set sets[2];
     bin_search search;
-    char *copies; /* a buffer a slot */
+    char *copies; /* one buffer for each slot */
     size_t copy_bytes;
 } cells;
 
-/* Neighbours in the order of cells, at work with what is near them. */
+/* Points that are consecutive in the order of cells, and the copied points near them. */
 typedef struct group {
     int64_t begin, end; /* points of the first set */
-    int at[3], width;   /* the first one's cell, and how many cells along a follow it */
+    int at[3], width;   /* the first point's cell; further cells along a */
     int met;            /* points in `copied` */
-    int itself;         /* 1: they begin with the group itself */
+    int itself;         /* 1: the copied points start with the group itself */
     void *copied;       /* x[COPIED], y, z */
     int32_t *types;
     void *space;
@@ -52,7 +52,7 @@ typedef struct box_of_cells {
 /* The plan. */
 typedef struct cells_layout {
     gop_grid grid;
-    int fixed; /* images are those of offsets */
+    int fixed; /* the offset of two cells determines the image */
     int64_t count;
     struct {
         size_t points, types, key, start;
@@ -61,7 +61,7 @@ typedef struct cells_layout {
     slots slots;
 } cells_layout;
 
-/* The next group: points of one row of cells and of few cells, before `end`. */
+/* Finds the next group: points in a few cells of one row of cells, before `end`. */
 static void next_group(const cells *c, group *g, int64_t end)
 {
     const int32_t *key = c->sets[0].key;
@@ -76,7 +76,7 @@ static void next_group(const cells *c, group *g, int64_t end)
     g->met = g->itself = 0;
 }
 
-/* The offsets of near cells in an image; 0 where there are none. */
+/* Finds the offsets of near cells in an image. Returns 0 if there are none. */
 static int cells_of_image(const cells *c, const group *g, const int image[3],
                           box_of_cells *near)
 {
@@ -90,7 +90,8 @@ static int cells_of_image(const cells *c, const group *g, const int image[3],
     return 1;
 }
 
-/* Points [*begin, *end) of the second set in the near cells of a row, in an image. */
+/* Finds the points [*begin, *end) of the second set that are in the near cells of a row, in an
+ * image. */
 static void row_of_cells(const cells *c, const group *g, const int image[3], int oz, int oy,
                          int64_t *begin, int64_t *end)
 {

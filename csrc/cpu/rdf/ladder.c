@@ -1,10 +1,10 @@
 /*
- * ladder.c - the CPU kernels of rdf, in the order of reading. Each is in the file of its name.
+ * ladder.c - the CPU kernels of rdf, in reading order. Each is in the file of its name.
  *
- * Pair-distance histograms: count, per bin, the pairs of points whose distance falls into it.
- * The floor is arithmetic: about ten operations and one increment per pair, n(n-1)/2 pairs.
- * What makes it hard is the increment: its address depends on data, so it does not vectorise,
- * and an increment of a counter waits for the previous one of the same counter.
+ * Pair-distance histograms: count, per bin, the pairs of points whose distance is in it. The
+ * floor is arithmetic: about ten operations and one increment per pair, for n(n-1)/2 pairs. The
+ * difficulty is the increment: its address depends on data, so it cannot be vectorized, and an
+ * increment of a counter waits for the one before of the same counter.
  */
 #include "cpu/runtime/cpu.h"
 

@@ -1,11 +1,11 @@
 /*
- * naive.c - the double loop of rdf: every pair by itself.
+ * naive.c - the double loop of rdf, one pair at a time.
  *
- * A pair finds its bin by halving the thresholds, a chain of loads that wait for each other.
+ * A pair finds its bin by bisection of the thresholds, a chain of dependent loads.
  */
 #ifdef D
 
-/* The box, for a space that says nothing of where the points are. */
+/* A space with the box only, which makes no assumption about the points. */
 static FN(space) FN(plain_space)(const gop_pairs *p)
 {
     FN(space) space = {.one = {0}};
@@ -13,7 +13,7 @@ static FN(space) FN(plain_space)(const gop_pairs *p)
     return space;
 }
 
-/* Point i of the first set and j of the second, or of the only one. */
+/* Counts the pair of point i of the first set and j of the second (or of the only set). */
 static ALWAYS_INLINE void FN(one_pair)(const gop_task *task, const FN(space) * space, int64_t i,
                                        int64_t j)
 {

@@ -3,7 +3,7 @@
  */
 #ifdef D
 
-/* The largest k with t[k] <= r2, or -1 where r2 is outside the edges. */
+/* The largest k with t[k] <= r2, or -1 if r2 is outside the edges. */
 static ALWAYS_INLINE int64_t FN(bin_of)(T r2, const T *t, int64_t bins)
 {
     if (!(r2 >= t[0] && r2 < t[bins])) return -1;
@@ -24,7 +24,7 @@ static ALWAYS_INLINE int64_t FN(bin_of)(T r2, const T *t, int64_t bins)
 #define GOP_TPL "cpu/rdf/pair.h"
 #include "cpu/rdf/each_float.inc"
 
-/* The plan of a row that needs none; refuses a call of several frames. */
+/* The plan of a kernel that has none; refuses a call of several frames. */
 static gop_status plan_one_frame(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     const int64_t count = GOP_FRAMES(task)->count;
@@ -45,7 +45,7 @@ static int32_t type_at(const gop_array *types, int64_t i)
     return *(const int32_t *)((const char *)types->data + i * types->strides[0]);
 }
 
-/* The labels of the first and the second set; NULL without types. */
+/* The types of the first or the second set; NULL without types. */
 static const gop_array *types_of(const gop_task *task, int second)
 {
     const gop_pairs *p = &task->geometry.pairs;
@@ -53,7 +53,7 @@ static const gop_array *types_of(const gop_task *task, int second)
     return &task->in[p->one_set ? 2 : 3 + second];
 }
 
-/* Row of the unordered pair of types (s, t) in the order (0,0) (0,1) .. (1,1) .. */
+/* The row of the unordered pair of types (s, t), in the order (0,0) (0,1) .. (1,1) .. */
 static int64_t row_of(int64_t s, int64_t t, int64_t types)
 {
     const int64_t low = s < t ? s : t, high = s < t ? t : s;

@@ -1,10 +1,10 @@
 /*
- * rotated.c - the double loop of rdf over how far two points are apart in memory.
+ * rotated.c - the double loop of rdf with the distance in memory as the outer loop.
  *
- * Point i meets point i + d, the numbers taken modulo n, for one d after the other: the second
- * set is rotated against the first. The inner loop is always as long, where that of the naive
- * kernel shrinks, so that it can be cut into equal parts: the lecture gives a thread of a GPU
- * to each i, and launches for each d.
+ * For one d after the other, point i is paired with point i + d, modulo n: the second set is
+ * rotated against the first. The inner loop always has the same length (in the naive kernel it
+ * shrinks), so it can be divided equally: the lecture gives each i to a GPU thread and launches
+ * a kernel for each d.
  */
 #ifdef D
 
@@ -12,7 +12,7 @@ static gop_status FN(rdf_rotated)(gop_ctx *ctx, const gop_task *task, int64_t st
 {
     const gop_pairs *p = &task->geometry.pairs;
     const FN(space) space = FN(plain_space)(p);
-    /* In one set, d and n - d are the same pairs, and d = n/2 has each pair twice. */
+    /* In one set, d and n - d give the same pairs, and d = n/2 gives each pair twice. */
     const int64_t first = p->one_set ? 1 : 0, end = p->one_set ? p->n / 2 + 1 : p->n2;
     (void)ctx, (void)step;
     clear_counts(task);

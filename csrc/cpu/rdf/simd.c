@@ -1,8 +1,8 @@
 /*
  * simd.c - rdf by pairs of tiles: distances and bins of 128 pairs in vector registers.
  *
- * In a box that its points do not leave far, the nearest image is found by comparing with where
- * images begin: a division a component would cost more than all the rest (space.h).
+ * If points stay near their box, the nearest image is found by comparison with the thresholds
+ * between images: a division per component would cost more than everything else (space.h).
  */
 #ifdef D
 
@@ -13,7 +13,7 @@ static ALWAYS_INLINE void FN(count_tiles)(const sorted *s, const tile *i, const 
     const T *x2 = (const T *)s->points2 + j->first, *y2 = x2 + s->n2, *z2 = y2 + s->n2;
     for (int a = 0; a < i->count; a++) {
         const T point[3] = {x1[a], y1[a], z1[a]};
-        const int from = i == j ? a + 1 : 0; /* of one tile, each pair once */
+        const int from = i == j ? a + 1 : 0; /* within one tile, each pair once */
         FN(count_row)
         (&s->search, point, x2 + from, y2 + from, z2 + from, j->count - from, 1, at, space, 0,
          NULL, histogram);
@@ -30,7 +30,7 @@ static void FN(count_pair)(const void *work, int64_t item, int64_t slot, int64_t
     (void)slot;
     tiles_at(s, p->one_set, item, &i, &j);
     histogram += row_of(i->type, j->type, p->types) * (p->bins + 1);
-    switch (space) { /* each a loop of its own */
+    switch (space) { /* a separate loop for each */
     case OPEN:
         FN(count_tiles)(s, i, j, &at, OPEN, histogram);
         break;

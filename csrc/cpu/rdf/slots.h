@@ -1,7 +1,7 @@
 /*
- * slots.h - work that slots take item after item, one slot a thread, each with counters of its
- * own: no increment waits for another core. They are added at the end; whole numbers, so the
- * order does not matter.
+ * slots.h - a queue of work items for slots. Each thread has a slot with its own counters, so
+ * that no increment waits for another core. The counters are added at the end; they are
+ * integers, so the order does not matter.
  */
 #ifndef GOP_CPU_RDF_SLOTS_H
 #define GOP_CPU_RDF_SLOTS_H
@@ -10,7 +10,7 @@
 
 #include "cpu/rdf/chunks.h"
 
-/* Where the counters lie in scratch. */
+/* The layout of the counters in scratch. */
 typedef struct slots {
     size_t histograms;           /* byte offset */
     int64_t copy, copies, count; /* counters of a copy, copies of a slot, slots */
@@ -26,7 +26,7 @@ static size_t room_for(size_t *end, size_t bytes)
 static slots plan_histograms(const gop_task *task, int64_t count, size_t *end)
 {
     slots s = {.count = count};
-    s.copy = task->out[0].shape[0] * (task->geometry.pairs.bins + 1); /* one more: no bin */
+    s.copy = task->out[0].shape[0] * (task->geometry.pairs.bins + 1); /* one more for no bin */
     s.copies = s.copy <= 1 << 14 ? 4 : 1;
     s.histograms = room_for(end, (size_t)(count * s.copies * s.copy) * sizeof(int64_t));
     return s;
@@ -57,7 +57,7 @@ typedef struct queue {
     const void *work;
     int64_t items;
     _Atomic int64_t next;
-    atomic_int status; /* of the calling thread: only it hears Ctrl-C */
+    atomic_int status; /* of the calling thread, the only one to check for Ctrl-C */
 } queue;
 
 static void take_items(void *argument, int64_t begin, int64_t end, int worker)
@@ -97,7 +97,7 @@ static gop_status count_in_slots(const gop_task *task, const slots *at, count_it
     queue q = {.task = task, .at = at, .count = count, .work = work, .items = items};
     if (at->count == 1) take_items(&q, 0, 1, 0);
     else GOP_TRY(gop_parallel(at->count, 1, take_items, &q));
-    if (atomic_load(&q.status) != GOP_OK) return GOP_INTERRUPTED; /* its sentence is kept */
+    if (atomic_load(&q.status) != GOP_OK) return GOP_INTERRUPTED; /* its error is already set */
     add_slots(task, at);
     return GOP_OK;
 }

@@ -1,24 +1,24 @@
 /*
- * space.h - the difference of two points brought to the nearest image, as cheaply as its
- * inputs allow. A space is a constant wherever it is used, so that each becomes code of its
- * own.
+ * space.h - reduces the difference of two points to the nearest image, as cheaply as the inputs
+ * allow. The space is a constant wherever it is used, so that each one is compiled separately.
  *
- * The definition divides: n = rint(d / length), d -= n*length. Rounded division and rint never
- * decrease and are odd, so n >= 1 is the same as d >= one, the smallest number for which
- * it is so, and n >= 2 the same as d >= two; where no |d| can reach what would make n larger,
- * comparing with these gives n itself. See docs/numerics.md.
+ * The definition divides: n = rint(d / length), d -= n*length. Rounded division and rint are
+ * monotonic and odd. So n >= 1 is equivalent to d >= one, the smallest number for which it
+ * holds, and n >= 2 to d >= two. If no |d| can reach a larger n, comparisons with these give
+ * exactly n. See docs/numerics.md.
  */
 #ifdef D
 
-/* The box, and where images begin along a, b, c: n is at least 1 from `one`, 2 from `two`. */
+/* The box, and the thresholds of images along a, b, c: |n| is at least 1 from `one`, 2 from
+ * `two`. */
 typedef struct FN(space) {
     T cell[9];
     T one[3], two[3];
-    T shift[6]; /* of FIXED spaces, for x by c, b, a, for y by c, b, for z */
+    T shift[6]; /* FIXED spaces: for x by c, b, a; for y by c, b; for z by c */
 } FN(space);
 
-/* The integer nearest to q, ties to even. Where the processor has no such instruction, adding
- * 2^23 (2^52) rounds to integers, and larger numbers are integers already. */
+/* The integer nearest to q, ties to even. If the processor has no such instruction, adding 2^23
+ * (2^52) rounds to an integer; larger numbers are already integers. */
 static ALWAYS_INLINE T FN(nearest)(T q)
 {
 #if defined(__SSE4_1__) || !defined(__x86_64__)
@@ -30,14 +30,14 @@ static ALWAYS_INLINE T FN(nearest)(T q)
 #endif
 }
 
-/* |d - n*length| for n of 0 and +-1. Only the squares are wanted, so the sign may go. */
+/* |d - n*length| for n of 0 and +-1. Only the square is used, so the sign does not matter. */
 static ALWAYS_INLINE T FN(folded)(T d, T one, T length)
 {
     const T size = d < 0 ? -d : d;
     return size - (size >= one ? length : 0);
 }
 
-/* n where it is at most 1, and where it is at most 2. */
+/* n if |n| is at most 1 (image) or at most 2 (further). */
 static ALWAYS_INLINE T FN(image)(T d, T one)
 {
     return (d >= one ? (T)1 : (T)0) - (d <= -one ? (T)1 : (T)0);
@@ -48,7 +48,7 @@ static ALWAYS_INLINE T FN(further)(T d, T one, T two)
     return FN(image)(d, one) + FN(image)(d, two);
 }
 
-/* r2 of one pair: the definition, in the order of docs/numerics.md. */
+/* r2 of one pair by the definition, in the order of docs/numerics.md. */
 static ALWAYS_INLINE T FN(square)(T dx, T dy, T dz, const FN(space) * s, int space)
 {
     const T *cell = s->cell, *shift = s->shift;
@@ -96,11 +96,11 @@ static T FN(image_from)(T length, T n)
 }
 
 /*
- * Fills *s and says in which space the pairs of these points are: NEAR where the bounds of the
- * points show that images beyond the next one (along a and b of a skewed box, the next but one)
- * are never nearest. With S the range of the places along an axis, in periods, and e what
- * rounding adds to a length (pair_error of rdf.h), |dz| is at most cz*S + e. Taking n times c
- * away leaves |dz| <= cz/2 + e, and so on to b and a.
+ * Fills *s and returns the space of these points' pairs. It is NEAR if the bounds of the points
+ * show that images beyond the next one (along a and b of a skewed box, the next but one) are
+ * never nearest. With S the extent of the points along an axis, in periods, and e what rounding
+ * adds to a length (pair_error of rdf.h), |dz| is at most cz*S + e. Subtracting n times c
+ * leaves |dz| <= cz/2 + e, and so on for b and a.
  */
 static int FN(space_of)(const gop_pairs *p, FN(space) * s)
 {
@@ -132,11 +132,11 @@ static int FN(space_of)(const gop_pairs *p, FN(space) * s)
 
 enum {
     OPEN,       /* no box */
-    RIGHT,      /* a right-angled one; points may be anywhere */
-    SKEW,       /* a triclinic one, likewise */
-    RIGHT_NEAR, /* few images can be nearest: compared, not divided */
+    RIGHT,      /* a right-angled box; points may be anywhere */
+    SKEW,       /* a triclinic box; points may be anywhere */
+    RIGHT_NEAR, /* few images can be nearest: comparisons, no division */
     SKEW_NEAR,
-    RIGHT_FIXED, /* the image is known before */
+    RIGHT_FIXED, /* the image is known in advance */
     SKEW_FIXED,
 };
 

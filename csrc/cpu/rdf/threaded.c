@@ -1,8 +1,8 @@
 /*
- * threaded.c - rdf as the simd kernel: all cores take pairs of tiles.
+ * threaded.c - the simd kernel on all cores: threads take pairs of tiles.
  *
- * Each slot, one a thread, has a histogram of its own, so that no increment waits for another
- * core; whole numbers are added at the end, in any order.
+ * Each thread has a slot with its own histogram, so that no increment waits for another core.
+ * The integers are added at the end, in any order.
  */
 #include "cpu/rdf/tiles.h"
 

@@ -1,5 +1,5 @@
 /*
- * tiles.h - points gathered by type into x[], y[], z[], and cut into tiles.
+ * tiles.h - gathers points by type into x[], y[], z[], and cuts them into tiles.
  */
 #ifdef D
 
@@ -26,7 +26,7 @@ static void FN(gather)(const gop_array *points, int64_t row, int64_t col,
 #include "cpu/rdf/each_float.inc"
 
 enum {
-    TILE = 512, /* points of a tile: x, y and z of two tiles stay in the first-level cache */
+    TILE = 512, /* points of a tile: two tiles fit in the L1 cache */
 };
 
 typedef struct tile {
@@ -34,7 +34,8 @@ typedef struct tile {
     int32_t count, type;
 } tile;
 
-/* The points of both sets, by type, cut into tiles of one type each; s2 is s for one set. */
+/* The points of both sets, sorted by type and cut into tiles of one type each. With one set,
+ * the second is the first. */
 typedef struct sorted {
     const gop_pairs *pairs;
     int64_t n, n2;
@@ -44,13 +45,13 @@ typedef struct sorted {
     bin_search search;
 } sorted;
 
-/* The plan: what lies where in scratch. */
+/* The plan: the layout of scratch. */
 typedef struct layout {
     size_t points, points2, tiles, tiles2, next; /* byte offsets */
     slots slots;
 } layout;
 
-/* The plan of a row that counts in `count` slots. */
+/* The plan of a kernel with `count` slots. */
 static gop_status plan_tiles(const gop_task *task, int64_t count, gop_plan *plan)
 {
     const gop_pairs *p = &task->geometry.pairs;
@@ -70,7 +71,7 @@ static gop_status plan_tiles(const gop_task *task, int64_t count, gop_plan *plan
     return GOP_OK;
 }
 
-/* Sorts one set by type and cuts it into tiles; returns their number. */
+/* Sorts one set by type and cuts it into tiles. Returns their number. */
 static int64_t gather(const gop_task *task, int second, int64_t *next, void *to, tile *tiles)
 {
     const gop_pairs *p = &task->geometry.pairs;
@@ -83,7 +84,7 @@ static int64_t gather(const gop_task *task, int second, int64_t *next, void *to,
     for (int64_t i = 0; types && i < n; i++) next[type_at(types, i)]++;
     for (int64_t type = 0; type < kinds; type++) {
         const int64_t end = first + next[type];
-        next[type] = first; /* from a number of points to the place of the next one */
+        next[type] = first; /* replaces the count by the place of the next point */
         for (; first < end; first += tiles[count++].count)
             tiles[count] = (tile){first, (int32_t)(end - first < TILE ? end - first : TILE),
                                   (int32_t)type};
@@ -113,12 +114,12 @@ static sorted sort_points(const gop_task *task, const layout *at)
     return s;
 }
 
-/* The tiles of work item w: of one set, those with i <= j, row after row. */
+/* Finds the tiles of work item w. With one set, these are the pairs i <= j, row by row. */
 static void tiles_at(const sorted *s, int one_set, int64_t w, const tile **i, const tile **j)
 {
     int64_t row = w / (s->ntiles2 ? s->ntiles2 : 1), column = w % s->ntiles2;
     if (one_set) {
-        /* Rows from the last one up have 1, 2, 3, ... items: count from the end. */
+        /* From the last row up, rows have 1, 2, 3, ... items: count from the end. */
         const int64_t n = s->ntiles, back = n * (n + 1) / 2 - 1 - w;
         int64_t up = (int64_t)((sqrt(8.0 * (double)back + 1) - 1) / 2);
         while (up * (up + 1) / 2 > back) up--;

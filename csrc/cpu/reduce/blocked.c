@@ -1,8 +1,8 @@
 /*
- * blocked.c - reduce a leaf at a time, in a buffer that the first-level cache holds.
+ * blocked.c - reduce one leaf at a time, in a buffer in the L1 cache.
  *
- * A leaf is gathered line by line: no division tells where an element is. Elements that lie
- * across memory are turned into order first, whole lines of memory at a time.
+ * A leaf is gathered line by line, without a division to find each element. Elements that are
+ * strided in memory are first transposed, whole cache lines at a time.
  */
 #include "cpu/reduce/plan.h"
 

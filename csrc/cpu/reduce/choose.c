@@ -1,7 +1,8 @@
 /*
- * choose.c - which kernel reduces: threaded, which takes every call but those of exact sums.
+ * choose.c - the choice of a kernel for reduce: threaded, which takes every call except exact
+ * sums.
  *
- * The others are steps on the way to it. Included by ladder.c.
+ * The others are steps towards it. ladder.c includes this file.
  */
 #include "core/choice.h"
 

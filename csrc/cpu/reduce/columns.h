@@ -1,10 +1,10 @@
 /*
- * columns.h - many outputs side by side: element k of each in one row of memory.
+ * columns.h - many outputs at a time: element k of each is in one row of memory.
  *
- * Memory is met in as many streams as there are rows at once. Where the order of the fold is
- * free, rows follow rows. A leaf of tree/v1 has its sixteen rows of a lane 128 rows apart: so
- * there are sixteen streams, which the next lane continues where this one ends, if the rows are
- * whole lines of memory; or else rows are read in long pieces.
+ * The rows that are read at a time are as many streams of memory. If the order of the fold is
+ * free, rows are read one after the other. In a leaf of tree/v1, the sixteen rows of a lane are
+ * 128 rows apart. So there are sixteen streams, which the next lane continues if rows are whole
+ * cache lines; otherwise rows are read in long pieces.
  */
 #ifndef GOP_CPU_REDUCE_COLUMNS_H
 #define GOP_CPU_REDUCE_COLUMNS_H
@@ -12,7 +12,7 @@
 #include "cpu/reduce/job.h"
 #include "cpu/transpose/turn.h"
 
-/* The worker's room. */
+/* Parts of the worker's room. */
 typedef struct reduce_columns {
     char *row, *group, *lanes;
 } reduce_columns;
@@ -24,8 +24,8 @@ static void turn_run(const reduce_job *job, const reduce_run *run, char *to)
     turn_rows((int64_t)job->plan->item, job->g->count, run->n, to, run->n, run->in, in_y);
 }
 
-/* Turns what is to be turned, and finds rows that lie at equal distances, ready to be folded.
- */
+/* Transposes the elements if needed. If the rows are at equal distances and need no gather,
+ * sets run->rows. */
 static void find_rows(const reduce_job *job, reduce_run *run, char *turned)
 {
     const reduce_plan *const p = job->plan;
@@ -44,7 +44,8 @@ static void find_rows(const reduce_job *job, reduce_run *run, char *turned)
     }
 }
 
-/* Element k of each output of the run: elements in place, or gathered as accumulators. */
+/* Returns element k of each output of the run: in place, or gathered into the buffer as
+ * accumulators. */
 static const void *row_of(const reduce_job *job, const reduce_run *run, int64_t k, char *buffer)
 {
     const reduce_plan *const p = job->plan;
@@ -72,8 +73,8 @@ static int reversed(int i, int count)
     return r;
 }
 
-/* A group: stacks of lanes `lane`, lane + step, ..., `side` lanes in the order of the tree, and
- * the same of the next lanes, `beside` of them. */
+/* Folds a group of lanes: `lane`, lane + step, ..., `side` lanes in the tree's order, and the
+ * same for `beside` consecutive lanes. */
 static void stack_lanes(const reduce_job *job, const reduce_run *run, int64_t first,
                         int64_t count, int lane, int step, int side, int64_t rows, int beside,
                         reduce_columns *s, char *to)
@@ -96,7 +97,8 @@ static void stack_lanes(const reduce_job *job, const reduce_run *run, int64_t fi
     }
 }
 
-/* Puts short rows of a leaf that are cast side by side: to the fold they are one long row. */
+/* Casts the short rows of a leaf into one contiguous buffer, which the fold sees as one long
+ * row. */
 static void cast_rows(const reduce_job *job, reduce_run *run, int64_t first, int64_t count,
                       char *buffer)
 {
@@ -112,8 +114,8 @@ static void cast_rows(const reduce_job *job, reduce_run *run, int64_t first, int
                     is_run ? run->n * count : run->n);
 }
 
-/* One leaf of each output. Groups of lanes that are neighbours, so that the streams go on from
- * one to the next, but no more than stay in the L2 cache. */
+/* Computes one leaf of each output. Groups consist of neighbouring lanes, so that streams
+ * continue from one group to the next, but are limited to the L2 cache. */
 static void fold_column_leaf(const reduce_job *job, const reduce_run *outputs, int64_t first,
                              int64_t count, reduce_columns *s, char *to)
 {
@@ -130,7 +132,7 @@ static void fold_column_leaf(const reduce_job *job, const reduce_run *outputs, i
     const int stacks = lanes / side;
     while (beside < stacks && 2 * beside * bytes <= WIDE_BYTES) beside *= 2;
     const int groups = stacks / beside;
-    /* Whole lines of memory: the rows of a group are one long row. */
+    /* Contiguous rows: the rows of a group are one long row. */
     const int joined = run->rows && run->pitch == bytes && count % lanes == 0 ? beside : 1;
     reduce_counter counter = {0, job->plan->room.group_size, s->lanes};
     for (int i = 0; i < groups; i++) {
@@ -157,7 +159,7 @@ static void fold_column_leaves(const reduce_job *job, const reduce_run *run, int
         fold_column_leaf(job, run, begin, end - begin, &s, to);
         return;
     }
-    /* A node has several leaves only where runs are narrow: ROW_BYTES hold one. */
+    /* Only narrow runs have nodes of several leaves, so ROW_BYTES hold one. */
     for (int64_t k = begin; k < end; k += LEAF) {
         fold_column_leaf(job, run, k, end - k < LEAF ? end - k : LEAF, &s, leaf);
         push(p->fold, &counter, leaf, run->n);
@@ -165,9 +167,9 @@ static void fold_column_leaves(const reduce_job *job, const reduce_run *run, int
     root(p->fold, &counter, to, run->n);
 }
 
-/* ---- whole numbers and minima: row after row ---- */
+/* ---- integers and minima: row after row ---- */
 
-/* Whether no later row can change an output. */
+/* Whether no later row can change any output. */
 static int is_decided(const reduce_plan *p, const int8_t *value, int64_t n)
 {
     int8_t differ = 0;
@@ -176,7 +178,7 @@ static int is_decided(const reduce_plan *p, const int8_t *value, int64_t n)
     return !differ;
 }
 
-/* Rows [begin, end) of all outputs of the run. With positions, that of a row is its number. */
+/* Folds rows [begin, end) of all outputs of the run. A row's position is its number. */
 static void fold_column_rows(const reduce_job *job, const reduce_run *run, int64_t begin,
                              int64_t end, int64_t step, char *buffer, char *to, int64_t *number)
 {
@@ -195,8 +197,7 @@ static void fold_column_rows(const reduce_job *job, const reduce_run *run, int64
     }
 }
 
-/* Narrow rows that are one run of memory go by `joint` at a time, and what is left by itself.
- */
+/* Folds narrow contiguous rows, `joint` at a time as one row; the remaining ones singly. */
 static void fold_joint_rows(const reduce_job *job, const reduce_run *run, int64_t begin,
                             int64_t end, char *room, char *to, int64_t *number)
 {
@@ -217,7 +218,7 @@ static void fold_joint_rows(const reduce_job *job, const reduce_run *run, int64_
         for (int64_t i = 0; number && i < n; i++) {
             int64_t *const at = numbers + j * n + i;
             const size_t here = (size_t)i * fold->bytes;
-            if (*at < INT64_MAX) *at += j; /* the first of those that are equal */
+            if (*at < INT64_MAX) *at += j; /* the first of equal ones */
             if (memcmp(to + here, row + here, fold->bytes) == 0 && *at < number[i])
                 number[i] = *at;
         }
@@ -226,7 +227,7 @@ static void fold_joint_rows(const reduce_job *job, const reduce_run *run, int64_
     }
 }
 
-/* Leaves [first, last) of each output of the run into `to`. */
+/* Folds leaves [first, last) of each output of the run into `to`. */
 static void fold_columns(const reduce_job *job, const reduce_run *outputs, int64_t first,
                          int64_t last, char *room, char *to, int64_t *number)
 {

@@ -1,9 +1,9 @@
 /*
- * exact.c - sums and means by exact/v1: the real sum of the terms, rounded once.
+ * exact.c - sums and means by exact/v1: the exact sum of the terms, rounded once.
  *
- * A sum is integer words, to which terms add in any order: blocks of them by doubles that lose
- * nothing (exact_block.h). Every worker has words of its own; a long output is cut into pieces,
- * whose words add up in the end.
+ * A sum is an array of integer words, to which terms are added in any order. Blocks of terms
+ * are first added in doubles without loss (exact_block.h). Every worker has its own words. A
+ * long output is divided into pieces, whose words are added at the end.
  */
 #ifdef D
 
@@ -63,14 +63,14 @@ static void FN(exact_gather)(void *to, int64_t n, const void *from, int64_t stri
 #include "cpu/runtime/halves.h"
 
 enum {
-    ACROSS_BYTES = 1024,   /* of a row of terms */
-    SHORT_RUN = 64,        /* outputs of a run whose terms lie in line, a block at most */
-    LEAST_ACROSS = 8,      /* that are worth it */
-    FEW_ALONG = 256,       /* elements of an output, below which outputs go side by side */
-    LONG_LINE = 512,       /* elements of a line that are read where they lie */
+    ACROSS_BYTES = 1024,   /* most bytes of a row of terms */
+    SHORT_RUN = 64,        /* outputs of a run if each is one contiguous block at most */
+    LEAST_ACROSS = 8,      /* fewest outputs for columns */
+    FEW_ALONG = 256,       /* outputs of fewer elements are computed as columns */
+    LONG_LINE = 512,       /* fewest elements of a line that is read in place */
     EXACT_PIECE = 1 << 16, /* terms that are worth a thread */
-    BINNED = 1 << 11,      /* elements of a sum that are worth bins */
-    ROWS_IN_PLACE = 32,    /* a pitch apart, that are worth reading where they lie */
+    BINNED = 1 << 11,      /* fewest elements of a sum that uses bins */
+    ROWS_IN_PLACE = 32,    /* fewest rows that are read in place */
 };
 
 /* clang-format off */
@@ -91,18 +91,18 @@ enum {
 
 /* ---- terms ---- */
 
-/* A worker's sums of a run, and terms in line. */
+/* A worker's sums of a run, and a buffer of contiguous terms. */
 typedef struct exact_room {
     const exact_job *job;
     int64_t *sum;
     char *terms;
     exact_bins *bins; /* or NULL */
     exact_lanes *lanes;
-    int64_t *lane[ACROSS + STRIP];                    /* the sums of neighbours */
-    int64_t nothing[GOP_EXACT_HEAD + GOP_EXACT_WIDE]; /* of lanes beyond the last */
+    int64_t *lane[ACROSS + STRIP];                    /* the sum of each lane */
+    int64_t nothing[GOP_EXACT_HEAD + GOP_EXACT_WIDE]; /* the sum of lanes beyond the last */
     int64_t n;                                        /* outputs */
-    int added;                                        /* terms a sum, since it was carried */
-    int next_in_bins; /* blocks that go there unseen, since the last one did */
+    int added;                                        /* terms of a sum since its carry */
+    int next_in_bins; /* blocks that go to bins without a pass first */
 } exact_room;
 
 static void carry_all(exact_room *room)
@@ -114,7 +114,7 @@ static void carry_all(exact_room *room)
     room->added = 0;
 }
 
-/* Rows of STRIP terms of one output; returns 0 if they went to bins. */
+/* Adds rows of STRIP terms of one output. Returns 0 if they went to bins. */
 static int add_block(exact_room *room, const void *terms, int rows)
 {
     const exact_plan *const p = room->job->plan;
@@ -126,7 +126,7 @@ static int add_block(exact_room *room, const void *terms, int rows)
     return added;
 }
 
-/* Terms of one output whatever their exponents are, which passes have looked at. */
+/* Adds terms of one output with any exponents, after a pass over them. */
 static void add_any(exact_room *room, const char *terms, int n)
 {
     enum { NEXT = 31 };
@@ -139,7 +139,7 @@ static void add_any(exact_room *room, const char *terms, int n)
     add_block(room, last, 1);
 }
 
-/* A block of terms of one output, or what is left of one. */
+/* Adds a block of terms of one output, or the rest of one. */
 static void add_terms(exact_room *room, const char *terms, int n)
 {
     const exact_plan *const p = room->job->plan;
@@ -162,7 +162,7 @@ static void add_terms(exact_room *room, const char *terms, int n)
             gop_exact_add(line_of(room->job, room->lane[part]), bits_of_double(total[part][f]));
 }
 
-/* n elements in line, a stride apart. */
+/* Gathers n elements, which are `stride` apart, as contiguous terms. */
 static void gather_terms(exact_room *room, char *to, int64_t n, const char *from,
                          int64_t stride, const uint8_t *where, int64_t where_stride,
                          int64_t beside)
@@ -184,7 +184,8 @@ static void gather_terms(exact_room *room, char *to, int64_t n, const char *from
     }
 }
 
-/* Elements [begin, end) of one output, line by line; short ones one after another. */
+/* Adds elements [begin, end) of one output line by line. Short lines are gathered into one
+ * block. */
 static void add_rows(exact_room *room, const char *in, const uint8_t *where, int64_t begin,
                      int64_t end)
 {
@@ -219,7 +220,7 @@ static void add_rows(exact_room *room, const char *in, const uint8_t *where, int
     }
 }
 
-/* Rows of terms side by side, a pitch apart, in lanes from number `first` on. */
+/* Adds rows of contiguous terms, `pitch` apart, to the lanes from `first` on. */
 static int add_across(exact_room *room, int first, const char *terms, int64_t pitch, int rows,
                       int n)
 {
@@ -233,8 +234,8 @@ static int add_across(exact_room *room, int first, const char *terms, int64_t pi
     return 1;
 }
 
-/* As many of `most` rows as there are along the innermost axis, where they lie; what is no
- * whole strip is copied. */
+/* Adds at most `most` rows along the innermost axis in place, and returns their number. Lanes
+ * beyond whole strips are copied. */
 static int64_t add_in_place(exact_room *room, const char *from, int64_t most, int64_t pitch)
 {
     const exact_plan *const p = room->job->plan;
@@ -255,7 +256,7 @@ static int64_t add_in_place(exact_room *room, const char *from, int64_t most, in
     return rows;
 }
 
-/* Rows [begin, end) of outputs side by side. */
+/* Adds rows [begin, end) of a run of outputs. */
 static void add_columns(exact_room *room, const char *in, const uint8_t *where, int64_t begin,
                         int64_t end)
 {
@@ -292,7 +293,7 @@ static void add_columns(exact_room *room, const char *in, const uint8_t *where, 
 
 /* ---- outputs ---- */
 
-/* What the call asks for of the sums of output `o` of a line, which are carried. */
+/* Writes an output from its sums, which are carried: the rounded sum or mean, or the words. */
 static void finish_exactly(const exact_job *job, int64_t *sum, char *out)
 {
     const gop_task *const task = job->task;
@@ -332,7 +333,8 @@ static void finish_run(const exact_job *job, int64_t first, int64_t n, int64_t *
                        (char *)out->data + (at.out + i * stride) * item);
 }
 
-/* Whether the sum of n terms in line is had by doubles; then it is stored. */
+/* Tries to sum an output's contiguous terms in doubles. Returns 1 if that was exact; then the
+ * sum is stored. */
 static int store_total(const exact_room *room, const char *terms, char *out)
 {
     const exact_plan *const p = room->job->plan;
@@ -340,7 +342,7 @@ static int store_total(const exact_room *room, const char *terms, char *out)
     const int folds = p->kind->total(room->lanes, terms, (int)room->job->g->count * p->parts,
                                      p->parts, total);
     for (int part = 0; part < p->parts && folds; part++) {
-        /* One addition of two doubles rounds their real sum. */
+        /* One addition of two doubles rounds their exact sum. */
         const double sum = folds == 1 ? total[part][0] : total[part][0] + total[part][1];
         const float narrow = (float)sum;
         if (p->term == 8) memcpy(out + part * 8, &sum, sizeof sum);
@@ -349,7 +351,7 @@ static int store_total(const exact_room *room, const char *terms, char *out)
     return folds != 0;
 }
 
-/* Outputs [first, first + n) of a line, each a block of terms in line. */
+/* Computes outputs [first, first + n) of a line, each a block of contiguous terms. */
 static void add_short(exact_room *room, int64_t first, int64_t n)
 {
     const exact_job *const job = room->job;
@@ -377,7 +379,7 @@ static int64_t *sums_of_piece(const exact_job *job, int64_t piece, int64_t outpu
            (piece * job->g->outputs + output) * job->plan->numbers;
 }
 
-/* Run and piece number i. */
+/* Computes piece i: a run of outputs, and a piece of their elements. */
 static void add_piece(const exact_job *job, int64_t i, exact_room *room)
 {
     const exact_plan *const p = job->plan;
@@ -504,7 +506,7 @@ static gop_status reduce_exact_plan(const gop_ctx *ctx, const gop_task *task, go
     const int64_t most = g->count * p->width / EXACT_PIECE;
     pieces = gop_smaller(pieces, most > 1 && !p->is_short ? most : 1);
     p->piece = g->count ? (g->count + pieces - 1) / pieces : 1;
-    /* Ctrl-C is heard between pieces. */
+    /* Ctrl-C is checked between pieces. */
     while (p->piece * p->width > 1 << 24) p->piece = (p->piece + 1) / 2;
     p->pieces = g->count ? (g->count + p->piece - 1) / p->piece : 1;
     p->workers = (int)gop_smaller(threads, p->runs * p->pieces);

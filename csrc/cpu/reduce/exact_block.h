@@ -1,20 +1,21 @@
 /*
- * exact_block.h - a block of terms added to exact sums, by doubles that lose nothing.
+ * exact_block.h - adds a block of terms to exact sums, in doubles without loss.
  *
- * Neighbours are lanes, rows go on in each. Terms whose exponents are near each other add up
- * exactly in a double: the bits of all of them, and of their number, fit in 53. Where they do
- * not, a term is split at a unit for which they do: (x + M) - M rounds x to a multiple of it,
- * with M = 1.5 2^52 units, and what is left is exact and goes to another double.
+ * Consecutive terms go to different lanes; each lane adds the terms of all rows. Terms whose
+ * exponents are close add exactly in a double: their bits, and those of their number, fit in
+ * 53. Otherwise a term is split at a unit: (x + M) - M rounds x to a multiple of the unit, with
+ * M = 1.5 2^52 units. The remainder is exact and is added to another double.
  *
- * A pass adds and looks at the exponents at once. A float needs no unit; a double's comes from
- * the block before, so that it is a guess. Where exponents or guess say that the doubles may
- * have lost something, the block is added again, by units that the pass has shown. A lane whose
- * terms are still further apart is added term by term. Where many lanes of one long sum are,
- * all terms go to bins: an integer for each exponent, to which significands add, and which is
- * shifted to its place in the sum at the end only. Includes itself for float and double.
+ * One pass adds the terms and finds the exponents. Floats need no unit. The unit of doubles
+ * comes from the block before, so it is a guess. If exponents or guess say that the doubles may
+ * have lost bits, the block is added again, with units from the pass. A lane whose terms are
+ * still too far apart is added term by term. If many lanes of one long sum are, all terms go to
+ * bins: an integer for each exponent, to which significands are added, and which is shifted to
+ * its place in the sum only at the end. This file includes itself for float and double.
  */
-#ifdef R /* the type; I: integers of its size, BIN: of a bin; HIDDEN: bits of a fraction;      \
-            FOLDS: doubles */
+#ifdef R
+/* R: the type. I: integers of its size. BIN: the type of a bin. HIDDEN: bits of a fraction.
+ * FOLDS: doubles of a lane. */
 
 #define NAME(name) GOP_PASTE(name, R)
 #define MAGNITUDE (((((I)1 << (8 * sizeof(I) - 2)) - 1) << 1) + 1)
@@ -22,17 +23,17 @@
 typedef I NAME(exact_bits) __attribute__((vector_size(VECTOR)));
 
 enum {
-    NAME(LANES) = LINE / sizeof(R), /* of a pass */
+    NAME(LANES) = LINE / sizeof(R), /* lanes of a pass */
     NAME(BIAS) = sizeof(R) == 4 ? 127 : 1023,
-    /* No sum of a block overflows. */
+    /* The highest exponent for which no sum of a block overflows. */
     NAME(HIGHEST) = 2 * NAME(BIAS) - (sizeof(R) == 4 ? 0 : TERM_BITS + 1),
 };
 
-/* What passes over rows have found in neighbouring lanes. */
+/* The state of a pass: the sums and extreme magnitudes of each lane. */
 typedef struct NAME(exact_lanes) {
     exact_units units;
-    double total[FOLDS][ACROSS];   /* exact where the lane's exponents allow it */
-    I most[ACROSS], least[ACROSS]; /* the largest magnitude; the least but 0, less one */
+    double total[FOLDS][ACROSS];   /* exact if the lane's exponents allow it */
+    I most[ACROSS], least[ACROSS]; /* the largest magnitude; the least nonzero one, minus 1 */
 } NAME(exact_lanes);
 
 static ALWAYS_INLINE void NAME(exact_clear)(NAME(exact_lanes) * s, int lanes)
@@ -42,7 +43,7 @@ static ALWAYS_INLINE void NAME(exact_clear)(NAME(exact_lanes) * s, int lanes)
     for (int l = 0; l < lanes; l++) s->least[l] = MAGNITUDE;
 }
 
-/* Adds rows to a memory line of lanes from number l on, and looks at their exponents. */
+/* Adds rows to a cache line of lanes from lane l on, and finds their extreme magnitudes. */
 static ALWAYS_INLINE void NAME(exact_pass)(NAME(exact_lanes) * s, int l, const R *x,
                                            int64_t pitch, int rows)
 {
@@ -56,7 +57,7 @@ static ALWAYS_INLINE void NAME(exact_pass)(NAME(exact_lanes) * s, int l, const R
     typedef R few __attribute__((vector_size(DOUBLES * sizeof(R))));
     vector most[N], least[N];
     exact_doubles sum[FOLDS][M], unit[M];
-    /* One by one: whole arrays would go through memory. */
+    /* One by one, so that the arrays stay in registers. */
     STRIP_UNROLL for (int v = 0; v < N; v++)
     {
         memcpy(&most[v], s->most + l + v * WIDE, VECTOR);
@@ -75,7 +76,7 @@ static ALWAYS_INLINE void NAME(exact_pass)(NAME(exact_lanes) * s, int l, const R
             vector size;
             memcpy(&size, x + v * WIDE, sizeof size);
             size &= MAGNITUDE;
-            const vector before = (size - 1) & MAGNITUDE; /* of 0 it is the largest */
+            const vector before = (size - 1) & MAGNITUDE; /* for 0 it is the largest */
             const vector more = size > most[v], less = before < least[v];
             most[v] = (size & more) | (most[v] & ~more);
             least[v] = (before & less) | (least[v] & ~less);
@@ -103,7 +104,7 @@ static ALWAYS_INLINE void NAME(exact_pass)(NAME(exact_lanes) * s, int l, const R
             memcpy(s->total[f] + l + v * DOUBLES, &sum[f][v], VECTOR);
 }
 
-/* The exponents of a lane: 0 where all terms are 0. */
+/* The exponents of a lane: 0 if all terms are 0. */
 static ALWAYS_INLINE void NAME(exact_span)(I most, I least, int *high, int *low)
 {
     const int top = (int)(most >> HIDDEN), e = (int)((least + 1) >> HIDDEN);
@@ -111,7 +112,7 @@ static ALWAYS_INLINE void NAME(exact_span)(I most, I least, int *high, int *low)
     *low = most == 0 ? 0 : e ? e : 1;
 }
 
-/* Whether 2^TERM_BITS terms of these exponents add up exactly in a pass. */
+/* Whether 2^TERM_BITS terms of these exponents add exactly in a pass. */
 static ALWAYS_INLINE int NAME(exact_fits)(int high, int low, int guess)
 {
     enum { SPAN = FOLDS == 1 ? 52 - HIDDEN - TERM_BITS : 54 - 2 * TERM_BITS };
@@ -120,7 +121,7 @@ static ALWAYS_INLINE int NAME(exact_fits)(int high, int low, int guess)
     return high <= guess && guess - low <= SPAN;
 }
 
-/* A unit for terms of exponents up to one more than `high`. */
+/* Sets the unit for the next block, for exponents up to one more than `high`. */
 static ALWAYS_INLINE void NAME(exact_guess)(NAME(exact_lanes) * s, int l, int high)
 {
     if (FOLDS == 1 || high > NAME(HIGHEST)) return;
@@ -128,8 +129,8 @@ static ALWAYS_INLINE void NAME(exact_guess)(NAME(exact_lanes) * s, int l, int hi
     s->units.unit[l] = exact_unit(s->units.guess[l], NAME(BIAS), TERM_BITS);
 }
 
-/* The sum of at most BLOCK_TERMS terms, or of either part of complex ones, as doubles that add
- * up to it. Returns how many; 0 where the terms are too far apart. */
+/* Computes the sum of at most BLOCK_TERMS terms, or of both parts of complex terms, as doubles
+ * that add to it. Returns the number of doubles; 0 if the terms are too far apart. */
 static int NAME(exact_total)(void *lanes, const void *terms, int n, int parts,
                              double (*total)[2])
 {
@@ -169,7 +170,7 @@ static int NAME(exact_total)(void *lanes, const void *terms, int n, int parts,
     return FOLDS;
 }
 
-/* total[f][l]: lane l's sum, in parts that `magic` splits. */
+/* Computes total[f][l], the sum of lane l, in parts that `magic` splits. */
 static ALWAYS_INLINE void NAME(exact_fold)(const R *x, int64_t pitch, int rows, const int folds,
                                            double (*magic)[STRIP], double (*total)[STRIP])
 {
@@ -198,7 +199,7 @@ static ALWAYS_INLINE void NAME(exact_fold)(const R *x, int64_t pitch, int rows, 
     memcpy(total, sum, sizeof sum);
 }
 
-/* Adds n terms, which belong to `parts` sums in turn, to bins. */
+/* Adds n terms to bins. They belong alternately to `parts` sums. */
 static void NAME(exact_bin)(exact_bins *bins, const void *terms, int n, int parts)
 {
     enum { EXPONENTS = sizeof(R) == 4 ? 256 : 2048 };
@@ -216,12 +217,12 @@ static void NAME(exact_bin)(exact_bins *bins, const void *terms, int n, int part
     bins->used = 1;
 }
 
-/* Adds what bins have to the sums, which can take it: no word gets more than 128 times 2^32. */
+/* Adds the bins to the sums and clears them. No word gets more than 128 times 2^32. */
 static void NAME(exact_empty)(exact_bins *bins, const exact_job *job, int64_t *const *sum)
 {
     enum {
         EXPONENTS = sizeof(R) == 4 ? 256 : 2048,
-        WORDS = sizeof(R) == 4 ? 2 : 3, /* that a shifted bin has below its last */
+        WORDS = sizeof(R) == 4 ? 2 : 3, /* words of a shifted bin below its last */
     };
     for (int part = 0; part < job->plan->parts; part++) {
         const gop_exact_line line = line_of(job, sum[part]);
@@ -242,15 +243,15 @@ static void NAME(exact_empty)(exact_bins *bins, const exact_job *job, int64_t *c
     bins->used = 0;
 }
 
-/* Adds rows of STRIP neighbours, `pitch` apart, that passes have looked at, lane l to sum[l],
- * whatever their exponents are; or to bins, if there are any. Returns how many terms it adds
- * for a lane at most before the words are carried. */
+/* Adds rows of STRIP terms, `pitch` apart, after a pass over them: lane l to sum[l], with any
+ * exponents. Or adds them to bins, if there are any. Returns the most terms that it added to a
+ * lane since the carry of the words. */
 static int NAME(exact_block)(const exact_job *job, const void *lanes, int first,
                              const void *terms, int64_t pitch, int rows, int64_t *const *sum,
                              exact_bins *bins)
 {
     enum {
-        FEW_ALONE = 2, /* lanes that are added term by term for less than all go to bins */
+        FEW_ALONE = 2, /* most lanes that are added term by term rather than all to bins */
         SPAN = 52 - ROW_BITS - HIDDEN + (FOLDS - 1) * FOLD, /* of exponents */
     };
     const NAME(exact_lanes) *const s = lanes;
@@ -287,11 +288,12 @@ static int NAME(exact_block)(const exact_job *job, const void *lanes, int first,
     return alone && rows <= FEW_ROWS && rows > folds ? rows : folds;
 }
 
-/* Adds rows of `n` neighbours, whole strips of them, lane l to sum[l]. Returns as a block. */
+/* Adds rows of n terms, a multiple of STRIP, lane l to sum[l]. Returns the same as exact_block.
+ */
 static int NAME(exact_across)(const exact_job *job, void *lanes, const void *terms,
                               int64_t pitch, int rows, int n, int64_t *const *sum)
 {
-    enum { AT_ONCE = 4 }; /* rows: streams of memory, and what a pass loads and stores less */
+    enum { AT_ONCE = 4 }; /* rows of a pass: streams of memory */
     NAME(exact_lanes) *const s = lanes;
     const R *const x = terms;
     int added = FOLDS;
@@ -337,28 +339,28 @@ static const exact_kind NAME(exact_kind) = {NAME(exact_block), NAME(exact_total)
 #include "cpu/reduce/job.h"
 
 enum {
-    VECTOR = 32,  /* bytes; the compiler makes two of one where registers are shorter */
+    VECTOR = 32,  /* bytes; the compiler splits it if registers are shorter */
     STRIP = 16,   /* lanes */
-    ACROSS = 256, /* lanes at most */
-    ROW_BITS = 7, /* of the number of rows of a block */
+    ACROSS = 256, /* most lanes */
+    ROW_BITS = 7, /* log2 of the rows of a block */
     BLOCK_ROWS = 1 << ROW_BITS,
-    FEW_ROWS = 16, /* that all lanes may add to one sum before it is carried */
+    FEW_ROWS = 16, /* rows that all lanes may add to one sum between carries */
     TERM_BITS = ROW_BITS + 4,
-    BLOCK_TERMS = 1 << TERM_BITS, /* STRIP lanes of them */
-    FOLD = 54 - ROW_BITS,         /* exponents for which another double is enough */
+    BLOCK_TERMS = 1 << TERM_BITS, /* STRIP lanes of BLOCK_ROWS */
+    FOLD = 54 - ROW_BITS,         /* exponents that another double covers */
 };
 
 typedef double exact_doubles __attribute__((vector_size(VECTOR)));
 typedef struct exact_job exact_job;
-/* What splits the terms of each lane, and the largest exponent that it is for: 0 at first,
- * which leaves terms that are 0 as they are, and is for no others. */
+/* What splits the terms of each lane, and the largest exponent for which it works. Initially 0,
+ * which leaves terms of 0 unchanged and works for no others. */
 typedef struct exact_units {
     int guess[ACROSS];
     double unit[ACROSS];
 } exact_units;
 
-/* The sum of the significands of each exponent, for either part of a complex number. A float's
- * 2^24 terms of 24 bits fit in 64, a double's in 128. */
+/* The sums of the significands of each exponent, for both parts of complex numbers. 2^24 terms
+ * of a float (24 bits) fit in 64 bits, those of a double in 128. */
 typedef struct exact_bins {
     int used;
     int64_t special[2];
@@ -368,7 +370,7 @@ typedef struct exact_bins {
     };
 } exact_bins;
 
-/* How terms of a type add up: exact_block.h. Whole numbers have a block only. */
+/* How terms of a type are added. Integers have `block` only. */
 typedef struct exact_kind {
     int (*block)(const exact_job *job, const void *lanes, int first, const void *terms,
                  int64_t pitch, int rows, int64_t *const *sum, exact_bins *bins);
@@ -379,8 +381,8 @@ typedef struct exact_kind {
     void (*empty)(exact_bins *bins, const exact_job *job, int64_t *const *sum);
 } exact_kind;
 
-/* Makes terms of n elements, a stride apart; +0.0 of those that a mask leaves out, and counts
- * the others, which belong to sums `beside` numbers apart. */
+/* Makes terms of n elements, which are `stride` apart. Elements that a mask leaves out become
+ * +0.0; the others are counted, in sums that are `beside` numbers apart. */
 typedef void (*exact_gather)(void *to, int64_t n, const void *from, int64_t stride,
                              const uint8_t *where, int64_t where_stride, int64_t *count,
                              int64_t beside);
@@ -389,25 +391,25 @@ struct exact_job {
     const gop_task *task;
     const gop_reduction *g;
     const struct exact_plan *plan;
-    char *rooms; /* one a worker */
+    char *rooms; /* one for each worker */
 };
 
 typedef struct exact_plan {
     exact_gather gather;
     const exact_kind *kind;
-    gop_cast cast;         /* of elements that are stored otherwise */
-    size_t item, term;     /* bytes of an element where it lies, and of a term */
-    int parts;             /* terms of an element: 2 of complex ones */
-    int in_place;          /* elements are terms already */
-    int columns;           /* outputs side by side */
-    int is_short;          /* the sum of a block in line is stored as soon as it is had */
+    gop_cast cast;         /* of elements that are stored in another dtype */
+    size_t item, term;     /* bytes of a stored element; of a term */
+    int parts;             /* terms of an element: 2 if complex */
+    int in_place;          /* elements need no gather */
+    int columns;           /* several outputs at a time */
+    int is_short;          /* outputs are contiguous blocks: stored at once */
     int binned;            /* terms far apart go to bins */
-    int64_t line, width;   /* outputs that runs cut; of a run */
-    int64_t blocks, runs;  /* runs of a line; and in all */
-    int64_t pieces, piece; /* of an output's elements, and how many they are */
-    int numbers;           /* of the sums of an output */
+    int64_t line, width;   /* outputs of a line, which is cut into runs; of a run */
+    int64_t blocks, runs;  /* runs of a line; of all lines */
+    int64_t pieces, piece; /* pieces of an output; elements of a piece */
+    int numbers;           /* words of an output's sums */
     int workers;
-    size_t room; /* bytes of a worker */
+    size_t room; /* bytes of a worker's scratch */
 } exact_plan;
 
 static inline uint64_t bits_of_double(double x)
@@ -423,8 +425,8 @@ static inline double double_of_bits(uint64_t bits)
     return x;
 }
 
-/* 1.5 2^52 units: 2^bits terms of the exponent, split at a unit, are at most 2^53 units. Below
- * float64's own exponents a term is whole units anyway. */
+/* 1.5 2^52 units: 2^bits terms of this exponent, split at a unit, are at most 2^53 units. Below
+ * the exponents of float64 a term is a whole number of units anyway. */
 static inline double exact_unit(int exponent, int bias, int bits)
 {
     const int e = exponent - bias + bits + 1023;
@@ -461,7 +463,7 @@ static inline gop_exact_line line_of(const exact_job *job, int64_t *sum)
 #undef FOLDS
 /* clang-format on */
 
-/* Whole numbers, as 64 bits with their sign, or those of uint64. */
+/* Adds integers: signed, or uint64. */
 static ALWAYS_INLINE int whole_block(const void *terms, int64_t pitch, int rows,
                                      int64_t *const *sum, const int is_signed)
 {
@@ -500,7 +502,7 @@ static int exact_block_unsigned(const exact_job *job, const void *lanes, int fir
 static const exact_kind exact_kind_signed = {.block = exact_block_signed};
 static const exact_kind exact_kind_unsigned = {.block = exact_block_unsigned};
 
-/* Lanes of either type. The units are 0 at first; whoever passes clears the rest. */
+/* Lanes of either type. The units are 0 at first; a pass clears the rest. */
 typedef union exact_lanes {
     exact_units units;
     exact_lanes_float of_float;

@@ -1,17 +1,18 @@
 /*
  * folds.h - the fifteen folding operators: sums, products and minima.
  *
- * The list of them comes last. It includes this file once for each, and that for each width of
- * its strips: a strip is as many vectors of several rows as fold in registers.
+ * Their list is at the end. It includes this file once for each operator, and that includes it
+ * for each width of its strips: a strip is a few vectors of each of several rows, folded in
+ * registers.
  */
 #if defined(STRIP)
 /* ---- a strip of W vectors V ----
- * Written in vectors: of a loop over an array the compiler would keep the strip in memory. */
+ * It is written with vector types: in a loop over an array the compiler would keep the strip in
+ * memory. */
 
-/* Items from number i on of `lanes` lanes, each of `rows` rows that lie one after the other;
- * those that are NULL, never the first of a lane, count for nothing.
- * The lanes come in the order in which the tree adds them: neighbours meet first, as a binary
- * counter carries. */
+/* Folds the items from i on of `lanes` lanes, each of `rows` consecutive entries of `row`. NULL
+ * entries, never the first of a lane, are skipped. The lanes come in the order in which the
+ * tree adds them: neighbours first, as a binary counter carries. */
 static ALWAYS_INLINE void TREE(STRIP)(R *to, const void *const *row, int lanes, int rows,
                                       int64_t i)
 {
@@ -48,9 +49,9 @@ static ALWAYS_INLINE void TREE(STRIP)(R *to, const void *const *row, int lanes, 
 #elif defined(FOLD)
 /* ---- one operator: a reduce_fold named FOLD ----
  * It folds accumulators of type R by TREE_ADD(a, b), from IDENTITY. With FOLD_POSITIONS it is a
- * minimum and knows positions too. Where the order of the additions counts, there is
- * FOLD_VECTOR (1: TREE_ADD takes vectors of R too, 0: it does not) or FOLD_PARTS (the operator
- * on the real and imaginary parts, each by itself). */
+ * minimum that also finds positions. If the order of additions matters, define FOLD_VECTOR (1:
+ * TREE_ADD also takes vectors of R, 0: it does not) or FOLD_PARTS (the operator for the real
+ * and imaginary parts separately). */
 
 #define TREE(name) GOP_PASTE(FOLD, name)
 #include "cpu/runtime/tree.inc"
@@ -61,7 +62,7 @@ static void TREE(fill)(void *to, int64_t n)
     for (int64_t i = 0; i < n; i++) out[i] = IDENTITY;
 }
 
-/* Not inlined: interleaved with the next row it would read memory out of order. */
+/* Not inlined, because interleaved with the next row it would read memory out of order. */
 __attribute__((noinline)) static void TREE(merge)(void *left, const void *right, int64_t n)
 {
     R *const restrict a = left;
@@ -109,7 +110,8 @@ static void TREE(stack)(void *to, const void *const *row, int lanes, int rows, i
 }
 #endif
 
-/* At least LANES elements: row after row, so that memory is read as it lies. */
+/* Folds a leaf of at least LANES elements, row after row, so that memory is read sequentially.
+ */
 static R TREE(long_leaf)(const R *x, int64_t n)
 {
     R lane[LANES];
@@ -120,8 +122,8 @@ static R TREE(long_leaf)(const R *x, int64_t n)
     return TREE(fold_lanes)(lane);
 }
 
-/* More than `half` elements and at most twice as many; lanes without one hold the identity.
- * With `half` a constant the loops are vectors. */
+/* Folds a leaf of more than `half` elements and at most twice as many; lanes without one hold
+ * the identity. `half` is a constant, so that the loops are vectorized. */
 static ALWAYS_INLINE R TREE(short_leaf)(const R *x, int n, int half)
 {
     R lane[LANES / 2];
@@ -227,15 +229,15 @@ static const reduce_fold FOLD = {
 #include "cpu/reduce/job.h"
 #include "cpu/runtime/stream.h"
 
-/* What follows later in a row, into the L2 cache: the first has no room for it where
- * all rows of a stack lie a power of two apart. */
+/* Prefetches a later part of a row into the L2 cache. The L1 cache has no room for it if all
+ * rows of a stack are a power of two apart. */
 static ALWAYS_INLINE void fetch_ahead(const void *x, size_t bytes)
 {
     const char *const next = (const char *)x + STACK_AHEAD;
     for (size_t b = 0; b + LINE <= bytes; b += LINE) __builtin_prefetch(next + b, 0, 2);
 }
 
-/* Sums: -0.0 changes nothing, +0.0 would change -0.0. */
+/* Sums. Their identity is -0.0; +0.0 would change -0.0. */
 
 #define TREE_ADD(a, b) ((a) + (b))
 #define IDENTITY (-0.0f)
@@ -286,11 +288,10 @@ static ALWAYS_INLINE void fetch_ahead(const void *x, size_t bytes)
 #undef TREE_ADD
 #undef IDENTITY
 
-/* (-im) b is added instead of im b subtracted: the same value, and GCC 12 fuses multiplications
- * with an alternating minus and plus in spite of -ffp-contract=off (its bug 107647).
- *
- * A factor of 1 + 0i or 1 - 0i changes nothing, infinities included, and 1 + 0i no sign of a
- * zero either: so it does not matter where a product is padded. */
+/* They add (-im) b instead of subtracting im b, with the same result: GCC 12 fuses
+ * multiplications with an alternating minus and plus in spite of -ffp-contract=off (its bug
+ * 107647). A factor of 1 + 0i or 1 - 0i changes nothing, not even infinities, and 1 + 0i no
+ * sign of a zero. So the place of a product's padding does not matter. */
 static inline gop_c64 multiply_complex64(gop_c64 a, gop_c64 b)
 {
     const int one = a.re == 1 && a.im == 0;

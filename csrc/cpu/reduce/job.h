@@ -1,11 +1,11 @@
 /*
- * job.h - the plan of a CPU reduction, the job of one call, and where its elements are.
+ * job.h - the plan of a CPU reduction, the job of one call, and the places of its elements.
  *
- * Every reduction is: gather elements into accumulators, fold accumulators, finish an output.
- * `gather` knows the dtype, `fold` knows the operator, and rows.h and columns.h, which know
- * neither, walk the axes: either outputs are computed one by one, leaf after leaf, or many
- * outputs side by side, row of elements after row, whichever runs along memory. `direct` knows
- * both: it saves the gather where the order of the fold is free.
+ * Every reduction gathers elements into accumulators, folds accumulators and finishes an
+ * output. `gather` knows the dtype, `fold` the operator. rows.h and columns.h know neither and
+ * walk the axes: either one output after the other, leaf by leaf; or many outputs at a time,
+ * one row of elements after the other; whichever is contiguous in memory. `direct` knows dtype
+ * and operator: it saves the gather if the order of the fold is free.
  */
 #ifndef GOP_CPU_REDUCE_JOB_H
 #define GOP_CPU_REDUCE_JOB_H
@@ -18,13 +18,13 @@
 __extension__ typedef __int128 gop_i128;
 
 enum {
-    DIRECT_LEAF = 16 * LEAF, /* where there is no tree */
+    DIRECT_LEAF = 16 * LEAF, /* if the order is free */
     ROWS = LEAF / LANES,     /* elements of a lane */
-    PIECE = 1 << 16,         /* elements worth handing to a thread */
-    ROW_BYTES = 4096,        /* gathered accumulators side by side */
+    PIECE = 1 << 16,         /* elements that are worth a thread */
+    ROW_BYTES = 4096,        /* bytes of a row of gathered accumulators */
     ROW_ITEMS = 1024,
-    WIDE_BYTES = 1 << 15, /* accumulators side by side that are read where they lie */
-    THIN_BYTES = 1 << 13, /* the same of few elements each: the first-level cache has room */
+    WIDE_BYTES = 1 << 15, /* bytes of a row that is read in place */
+    THIN_BYTES = 1 << 13, /* the same for few elements per output: fits in L1 */
 #if defined(__AVX512F__)
     STRIP_BYTES = 512, /* eight vector registers */
 #elif defined(__AVX__)
@@ -32,18 +32,18 @@ enum {
 #else
     STRIP_BYTES = 128,
 #endif
-    SHORT_ROW = 1 << 11,   /* bytes of a row that leave room in the first-level cache */
+    SHORT_ROW = 1 << 11,   /* bytes of a row that leave room in the L1 cache */
     SHORT_PARTS = 1 << 13, /* bytes of its partial results */
     STRIP_VECTORS = 8,
-    STACK_ROWS = 8,        /* of a stack: streams of memory that are read at once */
-    STACK_AHEAD = 1 << 10, /* bytes by which each of them is fetched before it is read */
-    STACK_LEVELS = 3,      /* of the tree of its lanes, at most one a row */
-    CAST_ROW = 128,        /* bytes of accumulators side by side that are short for a row */
-    SMALL_ROOM = 2048,     /* bytes of scratch that a single worker takes from its stack */
+    STACK_ROWS = 8,        /* rows of a stack: streams of memory that are read at a time */
+    STACK_AHEAD = 1 << 10, /* prefetch distance of each, in bytes */
+    STACK_LEVELS = 3,      /* levels of the tree of its lanes, at most one per row */
+    CAST_ROW = 128,        /* rows of at most these bytes are short: cast together */
+    SMALL_ROOM = 2048,     /* bytes of scratch that a single worker has on its stack */
 };
 
 #define STRIP_UNROLL _Pragma("GCC unroll 8")
-/* A loop that is unrolled whole before the compiler looks for vectors is no vector. */
+/* Prevents full unrolling, after which the compiler would not vectorize the loop. */
 #define KEEP_LOOP _Pragma("GCC unroll 1")
 
 /* A folding operator on accumulators of one type. */
@@ -51,115 +51,113 @@ typedef struct reduce_fold {
     size_t bytes;
     void (*fill)(void *to, int64_t n);                       /* with the identity */
     void (*merge)(void *left, const void *right, int64_t n); /* left[i] = left[i] . right[i] */
-    /* Where the order counts: to[i] folds item i of `lanes` lanes, a power of two, of `rows`
-     * rows each; the lanes in bit-reversed order. NULL where the order is free. */
+    /* If the order matters: to[i] folds item i of `lanes` lanes, a power of two, of `rows` rows
+     * each; the lanes are in bit-reversed order. NULL if the order is free. */
     void (*stack)(void *to, const void *const *row, int lanes, int rows, int64_t n);
     /* to[i] = a leaf of the n elements at x + i * pitch, 0 < n <= LEAF */
     void (*leaves)(void *to, const void *x, int64_t n, int64_t pitch, int64_t outputs);
-    /* For minima: where x[i] < best[i], takes it and its position (at[i], or k). */
+    /* For minima: if x[i] < best[i], takes x[i] and its position (at[i], or k). */
     void (*better)(void *best, int64_t *position, const void *x, const int64_t *at, int64_t k,
                    int64_t n);
-    int64_t (*find)(const void *x, const void *value); /* the first that equals */
+    int64_t (*find)(const void *x, const void *value); /* the first that is equal */
 } reduce_fold;
 
 typedef struct reduce_job reduce_job;
 
-/* Turns n elements into accumulators; where a mask says no, into the identity. They lie a
- * stride apart, or where the table says. */
+/* Turns n elements into accumulators; masked ones into the identity. The elements are `stride`
+ * apart, or at the table's offsets. */
 typedef void (*reduce_gather)(const reduce_job *job, void *to, int64_t n, const void *in,
                               int64_t stride, const int32_t *table, const uint8_t *where,
                               int64_t where_stride);
 enum {
-    FLIP = 1,  /* a maximum: the minimum of complemented keys; any: of complemented truth */
-    VALUE = 2, /* -0 and +0 are one value, as positions want it */
+    FLIP = 1,  /* maximum: the minimum of complemented keys; any: of complemented truths */
+    VALUE = 2, /* -0 and +0 are equal, as for positions */
 };
 
-/* Folds elements where they lie, n side by side, for operators whose order is free. */
+/* Folds elements in place, for operators whose order is free. */
 typedef struct reduce_direct {
     /* to[i] = to[i] . row[0][i] . row[1][i] ..., at most ROWS rows */
     void (*rows)(const reduce_job *job, void *to, const void *const *row, int rows, int64_t n);
     /* to[i] folds the n elements at x + i * pitch, n <= DIRECT_LEAF */
     void (*leaves)(const reduce_job *job, void *to, const void *x, int64_t n, int64_t pitch,
                    int64_t outputs);
-    /* For minima: the position of the first of n elements with the key `best`, which one of
-     * them has. */
+    /* For minima: the position of the first of n elements with the key `best`, which exists. */
     int64_t (*find)(const reduce_job *job, const void *x, int64_t n, const void *best);
 } reduce_direct;
 
-/* Offsets of the elements of a line that several axes have together (tables.h). */
+/* A table of offsets for several axes joined to one line (tables.h). */
 typedef struct reduce_table {
-    int axis;       /* the outermost of these; of this one the line has a piece */
-    int64_t within; /* elements of the others */
-    int64_t size;   /* of the line, a multiple of within; 0: there is no table */
+    int axis;       /* the outermost of these axes, of which a line has a piece */
+    int64_t within; /* elements of the other axes */
+    int64_t size;   /* of a line, a multiple of within; 0: there is no table */
 } reduce_table;
 
-/* Outputs side by side along the innermost kept axis. */
+/* A run of outputs along the innermost kept axis. */
 typedef struct reduce_run {
-    int64_t first, n; /* the first output's number, and how many */
-    const char *in;   /* of the first output's first element */
+    int64_t first, n; /* the first output's number; number of outputs */
+    const char *in;   /* the first output's first element */
     const uint8_t *where;
     char *out;
     int64_t in_stride, where_stride, out_stride; /* from one output to the next */
-    const int32_t *table; /* columns: of the outputs' offsets in place of in_stride; or NULL */
-    const char *turned;   /* all elements, those of one position side by side; or NULL */
-    const char *rows;     /* columns: row k lies k * pitch bytes behind this; or NULL */
+    const int32_t *table; /* columns: offsets of outputs, instead of in_stride; or NULL */
+    const char *turned;   /* all elements, transposed; or NULL */
+    const char *rows;     /* columns: row k is at rows + k * pitch bytes; or NULL */
     int64_t pitch;
 } reduce_run;
 
-/* What one worker has beside its stack: offsets in its part of scratch, of as many bytes as the
- * job needs. */
+/* The layout of a worker's scratch: byte offsets into its part. */
 typedef struct reduce_room {
     size_t pitch;                /* bytes of a row of accumulators, at most ROW_BYTES */
     size_t group_size;           /* bytes of a group of lanes */
     size_t value, number;        /* of a run: accumulators, and positions or counts */
-    size_t node, leaf;           /* of the tree, a row to a level; and of the next leaf */
+    size_t node, leaf;           /* nodes of the tree, a row per level; the next leaf */
     size_t gathered;             /* elements as accumulators: a leaf, or rows */
     int cast_rows;               /* columns: all rows of a leaf are cast into `gathered` */
     size_t group, lanes;         /* columns: groups of lanes */
     size_t joint, numbers;       /* columns: joined rows, and their positions */
-    size_t turned, tile, packed; /* elements in another order */
-    size_t bytes;                /* of all that */
+    size_t turned, tile, packed; /* reordered elements */
+    size_t bytes;                /* total */
 } reduce_room;
 
-/* What a row decides, once; it holds no memory of a call. */
+/* A kernel's plan. It does not depend on the memory of a call. */
 typedef struct reduce_plan {
     const reduce_fold *fold;
     const reduce_direct *direct; /* or NULL */
-    reduce_gather gather, then;  /* then: of elements that `gather` casts first */
+    reduce_gather gather, then;  /* then: of elements that `gather` has cast */
     gop_cast cast;
-    /* Writes a run of outputs from accumulators. number[i]: the position found, or how many
-     * elements a mean has. */
+    /* Writes a run of outputs from accumulators. number[i]: the position, or the number of
+     * elements of a mean. */
     void (*finish)(const reduce_job *job, const reduce_run *run, const void *from,
                    const int64_t *number);
-    size_t item;     /* bytes of an element where it lies */
-    int in_place;    /* elements are accumulators already */
-    int casts_alone; /* they are, once they are cast */
-    int stops;       /* any, all, positions of booleans: nothing comes before a key `least` */
+    size_t item;     /* bytes of a stored element */
+    int in_place;    /* elements need no gather */
+    int casts_alone; /* elements need only the cast */
+    int stops;       /* any, all, positions of booleans: the key `least` decides */
     int8_t least;
-    int bytes; /* they are decided by the first byte that is 0, or by the first that is not */
-    int position; /* positions are wanted: argmin, argmax, and complex min and max */
+    int bytes;    /* the first byte that is 0, or the first that is not, decides */
+    int position; /* positions are computed: argmin, argmax, and complex min and max */
     int key_flags;
     _Alignas(16) char none[16]; /* the identity */
-    /* How plan.h cuts the work. */
-    int columns;                 /* outputs side by side rather than one by one */
-    int64_t line;                /* outputs that runs cut: an innermost kept axis, or several */
-    int64_t width, blocks, runs; /* of a run; runs to a line, and in all */
+    /* How plan.h divides the work. */
+    int columns;                 /* many outputs at a time */
+    int64_t line;                /* outputs along the innermost kept axes, cut into runs */
+    int64_t width, blocks, runs; /* outputs of a run; runs of a line, of all lines */
     int64_t nodes;               /* pieces of an output, of 2^node_leaves leaves each */
     int node_leaves;
-    int64_t leaf; /* elements of a leaf: LEAF, or fewer where the order of the fold is free */
-    /* Elements that are put in order first. */
-    int beside;   /* the reduced axis along which memory goes on */
-    int64_t span; /* positions from one of its elements to the next; 0: nothing is packed */
-    int turned;   /* columns: neighbours in memory are elements of one output, not outputs */
-    int joint;    /* columns: rows that go by as one, as they are one run of memory */
+    int64_t leaf; /* elements of a leaf: LEAF, or fewer if the order of the fold is free */
+    /* Elements that are reordered first. */
+    int beside;   /* the reduced axis that is contiguous in memory */
+    int64_t span; /* positions between two of its elements; 0: nothing is packed */
+    int turned;   /* columns: elements of an output are contiguous, so they are transposed */
+    int joint;    /* columns: contiguous rows that are folded as one */
     int plain;    /* blocked: one element at a time */
-    reduce_table table; /* columns: of kept axes; rows: of reduced ones */
+    reduce_table table; /* columns: of kept axes; rows: of reduced axes */
     int workers;
     reduce_room room;
-    size_t node_bytes;    /* of the nodes of every output; 0 where an output is one node */
+    size_t node_bytes;    /* of all outputs' nodes; 0 if an output is one node */
     size_t table_bytes;   /* of the table */
-    int small;            /* one worker that needs little has it on the stack */
-    gop_reduction joined; /* rows: the geometry with the table's axes as one */
+    int small;            /* the scratch of the only worker is on its stack */
+    gop_reduction joined; /* rows: the geometry with the table's axes joined */
 } reduce_plan;
 
 static size_t whole_lines(size_t bytes)
@@ -171,9 +169,9 @@ struct reduce_job {
     const reduce_plan *plan;
     const gop_task *task;
     const gop_reduction *g;
-    char *rooms;          /* one a worker */
+    char *rooms;          /* one for each worker */
     const int32_t *table; /* or NULL */
-    int64_t *last;        /* the first node that need not be looked at: see stops; or NULL */
+    int64_t *last;        /* the first node that has decided (see stops), or NULL */
 };
 
 static reduce_job job_of(const gop_task *task)
@@ -184,14 +182,14 @@ static reduce_job job_of(const gop_task *task)
                         NULL, NULL, NULL};
 }
 
-/* ---- where an element is ---- */
+/* ---- the place of an element ---- */
 
 static int64_t leaves_of(const reduce_plan *p, const gop_reduction *g)
 {
     return g->count / p->leaf + (g->count % p->leaf != 0);
 }
 
-/* Offset of position k along the reduced axes, in elements. */
+/* The offset of position k along the reduced axes, in elements. */
 static inline int64_t offset_of(const gop_reduction *g, int64_t k)
 {
     int64_t index[GOP_MAX_NDIM];
@@ -226,7 +224,7 @@ static void cursor_set(reduce_cursor *c, const gop_reduction *g, int64_t k)
     gop_unravel(k, g->reduced, g->extent + g->kept, c->x + g->kept);
 }
 
-/* Moves `steps` along the innermost reduced axis, not beyond its end; then to the next line. */
+/* Moves `steps` along the innermost reduced axis, at most to its end; then to the next line. */
 static void cursor_move(reduce_cursor *c, const gop_reduction *g, int64_t steps)
 {
     for (int d = g->kept + g->reduced - 1; d >= g->kept; d--, steps = 1) {
@@ -240,7 +238,7 @@ static void cursor_move(reduce_cursor *c, const gop_reduction *g, int64_t steps)
     }
 }
 
-/* The run that holds outputs [first, first + n) of one line. */
+/* The run of outputs [first, first + n) of one line. */
 static reduce_run run_at(const reduce_job *job, int64_t first, int64_t n)
 {
     const gop_reduction *g = job->g;
@@ -258,7 +256,7 @@ static reduce_run run_at(const reduce_job *job, int64_t first, int64_t n)
     return run;
 }
 
-/* At most n outputs of a run, from number `first` on. */
+/* At most n outputs of a run, from output `first` on. */
 static reduce_run part_of(const reduce_job *job, const reduce_run *run, int64_t first,
                           int64_t n)
 {
@@ -276,7 +274,7 @@ static reduce_run part_of(const reduce_job *job, const reduce_run *run, int64_t 
 typedef struct reduce_counter {
     uint64_t pushed;
     size_t room; /* bytes of a node */
-    char *nodes; /* at level j a row of full subtrees of 2^j pushes, where bit j is set */
+    char *nodes; /* level j: a row of full subtrees of 2^j pushes, if bit j is set */
 } reduce_counter;
 
 static char *node_at(const reduce_counter *c, int level)
@@ -284,7 +282,8 @@ static char *node_at(const reduce_counter *c, int level)
     return c->nodes + (size_t)level * c->room;
 }
 
-/* The row may be the node of level 0, while that is free: before every other push. */
+/* Adds a row. It may be the node of level 0 itself while that is free: before every other push.
+ */
 static void push(const reduce_fold *fold, reduce_counter *c, void *row, int64_t n)
 {
     char *carry = row;
@@ -296,7 +295,8 @@ static void push(const reduce_fold *fold, reduce_counter *c, void *row, int64_t 
     if (carry != node_at(c, level)) memcpy(node_at(c, level), carry, (size_t)n * fold->bytes);
 }
 
-/* Padding is the identity: what is left folds lowest first. Nothing pushed: the identity. */
+/* Writes the root. Padding is the identity, so the subtrees fold from the lowest on. Without
+ * any push, it is the identity. */
 static void root(const reduce_fold *fold, reduce_counter *c, void *to, int64_t n)
 {
     char *carry = NULL;

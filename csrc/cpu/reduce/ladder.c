@@ -1,10 +1,9 @@
 /*
- * ladder.c - the CPU kernels of reduce, in the order of reading. Each is in the file
- * of its name.
+ * ladder.c - the CPU kernels of reduce, in reading order. Each is in the file of its name.
  *
- * Floor: every element is read once. What makes it hard: each output waits for a chain of
- * additions, whose order is fixed. tree/v1 has 128 independent chains, wide enough for any
- * vector unit, and leaves of 2048 elements, which threads can take without touching the order.
+ * Floor: every element is read once. The difficulty: each output is a chain of dependent
+ * additions in a fixed order. tree/v1 has 128 independent chains, wide enough for any vector
+ * unit, and leaves of 2048 elements, which threads can compute without changing the order.
  */
 #include "cpu/runtime/cpu.h"
 

@@ -1,5 +1,5 @@
 /*
- * naive.c - reduce one output at a time, one element at a time, by the tree as it is defined.
+ * naive.c - reduce one output at a time, one element at a time, by the definition of the tree.
  *
  * Each addition waits for the one before it in its lane.
  */

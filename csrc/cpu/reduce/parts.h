@@ -1,11 +1,11 @@
 /*
- * parts.h - what each dtype brings to a reduction, gathers, folds and finishes; and which of
- * them make it.
+ * parts.h - the parts of a reduction that depend on the dtype (gathers, folds, finishes), and
+ * their choice.
  *
- * Minima, maxima and their positions all fold with one operator, the minimum of signed
- * integers, because elements are turned into keys that are ordered like them. dtype.inc asks of
- * each dtype, beyond cpu/runtime/dtypes.h: KEY_WORD, the integer its keys are; TO_KEY(x) and
- * FROM_KEY(key), under a variable `key_flags`; SUM_WORD; TRUTH(x).
+ * Minima, maxima and their positions use one operator, the minimum of signed integers: elements
+ * are mapped to keys with the same order. In addition to cpu/runtime/dtypes.h, dtype.inc needs
+ * for each dtype: KEY_WORD, the integer type of its keys; TO_KEY(x) and FROM_KEY(key), which
+ * read a variable `key_flags`; SUM_WORD; TRUTH(x).
  */
 #ifndef GOP_CPU_REDUCE_PARTS_H
 #define GOP_CPU_REDUCE_PARTS_H
@@ -17,16 +17,16 @@
 typedef void (*reduce_finish)(const reduce_job *job, const reduce_run *run, const void *from,
                               const int64_t *number);
 
-/* What a dtype brings: gathers, folds, finishes. */
+/* The parts of a dtype. */
 typedef struct reduce_parts {
     size_t item;
-    reduce_gather term, real, square, key, truth; /* real: of integers, as float64 */
+    reduce_gather term, real, square, key, truth; /* real: integers as float64 */
     const reduce_fold *sum, *prod, *squares, *min;
     const reduce_direct *direct_sum, *direct_prod, *direct_min, *direct_all;
     reduce_finish total, extreme; /* total: sums, products and means */
 } reduce_parts;
 
-/* ---- keys: signed integers in the order of the elements; NaN first whatever the flags ---- */
+/* ---- keys: signed integers in the order of the elements; NaN is always first ---- */
 
 static inline int16_t key16(uint16_t x, uint16_t infinity, int key_flags)
 {
@@ -53,7 +53,8 @@ static inline int64_t key64(double x, int key_flags)
     return x != x ? INT64_MIN : key ^ -(int64_t)(key_flags & FLIP);
 }
 
-/* Complex numbers by real part, then imaginary part; a NaN in either makes a NaN. */
+/* Complex numbers are ordered by the real part, then the imaginary part. A NaN in either makes
+ * a NaN. */
 static inline int64_t key_c64(gop_c64 x, int key_flags)
 {
     if (x.re != x.re || x.im != x.im) return INT64_MIN;
@@ -69,7 +70,7 @@ static inline gop_i128 key_c128(gop_c128 x, int key_flags)
     return (gop_i128)((bits128)(uint64_t)key64(x.re, key_flags | VALUE) << 64 | im);
 }
 
-/* Back from keys. */
+/* From keys to elements. */
 static inline uint16_t unkey16(int16_t key, uint16_t nan, int key_flags)
 {
     if (key == INT16_MIN) return nan;
@@ -93,7 +94,7 @@ static inline double unkey64(int64_t key, int key_flags)
     return x;
 }
 
-/* ---- words of each dtype ---- */
+/* ---- types and operations of each dtype ---- */
 
 #define GOP_T_int128 gop_i128
 #define GOP_FLIPPED (-(key_flags & FLIP)) /* all bits or none */
@@ -130,7 +131,7 @@ static inline double unkey64(int64_t key, int key_flags)
 #define GOP_TO_KEY_complex64(x) key_c64(x, key_flags)
 #define GOP_TO_KEY_complex128(x) key_c128(x, key_flags)
 
-/* Complex results are read back from the array, at the position found. */
+/* Complex results are read from the array, at the position found. */
 #define GOP_FROM_KEY_bool(key) ((uint8_t)((key) ^ GOP_FLIPPED))
 #define GOP_FROM_KEY_int8 GOP_TO_KEY_int8
 #define GOP_FROM_KEY_int16 GOP_TO_KEY_int16
@@ -145,7 +146,7 @@ static inline double unkey64(int64_t key, int key_flags)
 #define GOP_FROM_KEY_float32(key) unkey32(key, key_flags)
 #define GOP_FROM_KEY_float64(key) unkey64(key, key_flags)
 
-/* The word of the fold of sums and products, and the type of squares. */
+/* The name of the fold of sums and products, and the type of squares. */
 #define GOP_SUM_bool whole
 #define GOP_SUM_int8 whole
 #define GOP_SUM_int16 whole
@@ -167,7 +168,7 @@ static inline double unkey64(int64_t key, int key_flags)
 #define GOP_SQUARE_complex64 float
 #define GOP_SQUARE_complex128 double
 
-/* Wide enough for the sum of 256. */
+/* Types wide enough for the sum of 256 elements. */
 #define GOP_PARTIAL_bool uint16_t
 #define GOP_PARTIAL_int8 int16_t
 #define GOP_PARTIAL_int16 int32_t
@@ -231,22 +232,22 @@ static void finish_position(const reduce_job *job, const reduce_run *run, const 
     for (int64_t i = 0; i < run->n; i++) ((int64_t *)run->out)[i * run->out_stride] = number[i];
 }
 
-/* any: the minimum of complemented truth is 0. all: the minimum of truth is not. */
+/* any: the minimum of complemented truths is 0. all: the minimum of truths is not 0. */
 static void finish_truth(const reduce_job *job, const reduce_run *run, const void *from,
                          const int64_t *number)
 {
     const uint8_t any = job->plan->key_flags & FLIP;
     const int8_t *const restrict x = from;
-    const int64_t n = run->n; /* read once: bytes that are written may be anything's */
+    const int64_t n = run->n; /* a local copy, because stores of bytes may alias it */
     uint8_t *const restrict out = (uint8_t *)run->out;
     (void)number;
     if (run->out_stride == 1)
-        for (int64_t i = 0; i < n; i++) out[i] = (uint8_t)(x[i] != 0) ^ any; /* vectors */
+        for (int64_t i = 0; i < n; i++) out[i] = (uint8_t)(x[i] != 0) ^ any; /* vectorized */
     else
         for (int64_t i = 0; i < n; i++) out[i * run->out_stride] = (uint8_t)(x[i] != 0) ^ any;
 }
 
-/* How many elements the mask lets into each output of a run. */
+/* Counts the elements that the mask keeps in each output of a run. */
 static void count_where(const reduce_job *job, const reduce_run *run, int64_t *number)
 {
     const gop_reduction *g = job->g;
@@ -269,7 +270,7 @@ static void count_where(const reduce_job *job, const reduce_run *run, int64_t *n
     }
 }
 
-/* From where a leaf begins that has the best element, on to that element. */
+/* Advances `number` from the start of the leaf that has the best element to that element. */
 static void find_best(const reduce_job *job, const reduce_run *run, const char *value,
                       int64_t *number)
 {
@@ -288,7 +289,7 @@ static void complete(const reduce_job *job, const reduce_run *run, char *value, 
 {
     const reduce_plan *const p = job->plan;
     const gop_reduce_op op = job->task->call->params.reduce.op;
-    if (run->n > ROW_ITEMS) { /* more than there are numbers for */
+    if (run->n > ROW_ITEMS) { /* `number` has room for ROW_ITEMS */
         for (int64_t first = 0; first < run->n; first += ROW_ITEMS) {
             const reduce_run part = part_of(job, run, first, ROW_ITEMS);
             complete(job, &part, value + (size_t)first * p->fold->bytes, number);
@@ -302,7 +303,7 @@ static void complete(const reduce_job *job, const reduce_run *run, char *value, 
     p->finish(job, run, value, number);
 }
 
-/* Means of whole numbers whose sums are exact in float64. */
+/* Means of integers whose sums are exact in float64. */
 static void finish_whole_mean(const reduce_job *job, const reduce_run *run, const void *from,
                               const int64_t *number)
 {
@@ -312,7 +313,7 @@ static void finish_whole_mean(const reduce_job *job, const reduce_run *run, cons
         ((double *)run->out)[i * run->out_stride] = (double)(int64_t)x[i] / (double)number[i];
 }
 
-/* ---- which gather, fold and finish ---- */
+/* ---- the choice of gather, fold and finish ---- */
 
 static void assemble(reduce_plan *plan, const gop_task *task)
 {
@@ -355,7 +356,7 @@ static void assemble(reduce_plan *plan, const gop_task *task)
         plan->finish = parts->total;
         if (op == GOP_MEAN && parts->real && plan->item <= 4 &&
             task->geometry.reduction.count <= INT64_C(1) << (53 - 8 * plan->item)) {
-            plan->finish = finish_whole_mean; /* any order of them gives the same bits */
+            plan->finish = finish_whole_mean; /* any order gives the same bits */
         } else if (op == GOP_MEAN && parts->real) {
             plan->gather = parts->real, plan->fold = &sum_float64, plan->direct = NULL;
             plan->finish = parts_float64.total;

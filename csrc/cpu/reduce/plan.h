@@ -1,9 +1,9 @@
 /*
- * plan.h - how a reduction is cut into runs of outputs and nodes of leaves, and run so: nodes,
- * then what they fold to.
+ * plan.h - divides a reduction into runs of outputs and nodes of leaves, and runs it: first all
+ * nodes, then the fold of each output's nodes.
  *
  * A node is 2^node_leaves leaves of an output, a whole subtree, so that threads may share a
- * long one: the same tree, hence the same bits, however the nodes are handed out.
+ * long output. The tree, and so the bits, do not depend on the threads.
  */
 #ifndef GOP_CPU_REDUCE_PLAN_H
 #define GOP_CPU_REDUCE_PLAN_H
@@ -15,18 +15,19 @@
 #include "cpu/reduce/tables.h"
 
 enum {
-    PACK_BYTES = 1 << 22, /* of a node that is packed, at most */
-    FEW = 32,             /* outputs of fewer elements fold side by side */
-    TURN_BYTES = 1 << 16, /* of the elements of a run that is turned for that */
-    JOINT = 256,          /* outputs that rows are joined to have */
-    LEAST_ROWS = 64,      /* of a node where the order is free */
+    PACK_BYTES = 1 << 22, /* most bytes of a packed node */
+    FEW = 32,             /* outputs of fewer elements are folded many at a time */
+    TURN_BYTES = 1 << 16, /* most bytes of a run that is transposed for that */
+    JOINT = 256,          /* rows are joined up to this many outputs */
+    LEAST_ROWS = 64,      /* fewest rows of a node if the order is free */
     LONG_RUN = 1 << 13,   /* bytes of a row that are read as fast as a longer row */
     NODE_LEAVES = 6,      /* log2 of the leaves of a node, at most */
 };
 
-/* ---- how it is cut ---- */
+/* ---- dividing the work ---- */
 
-/* Finds the axis beside, if packing serves, and makes nodes long enough to use whole lines. */
+/* Finds the contiguous reduced axis `beside` if packing pays, and makes nodes long enough to
+ * use whole cache lines. */
 static void find_beside(reduce_plan *plan, const gop_reduction *g, int masked)
 {
     const int inner = g->kept + g->reduced - 1;
@@ -49,24 +50,24 @@ static void find_beside(reduce_plan *plan, const gop_reduction *g, int masked)
     }
 }
 
-/* Outputs of fewer elements fold faster side by side than one by one. Sums and products of
- * neighbours in place never do. */
+/* Outputs of fewer elements fold faster many at a time than one by one. Sums and products of
+ * contiguous elements in place never do. */
 static int64_t few_elements(const reduce_plan *plan, const gop_reduction *g)
 {
     const int neighbours = g->reduced == 1 && g->in[g->kept] == 1;
     return neighbours && plan->in_place && plan->fold->stack ? 0 : FEW;
 }
 
-/* Whether the elements of one output are neighbours and few: many outputs are turned, so that
- * they fold side by side. */
+/* Whether outputs have few, contiguous elements: they are transposed, so that many outputs fold
+ * at a time. */
 static int is_turned(const reduce_plan *plan, const gop_reduction *g)
 {
     return g->kept && g->reduced == 1 && g->in[g->kept] == 1 &&
            g->count < few_elements(plan, g) && g->count * (int64_t)plan->item >= 16;
 }
 
-/* How many outputs side by side make a column run: as wide as caches take the accumulators,
- * where elements are read in place, less where they are gathered first. */
+/* The outputs of a column run: as many as the accumulators fit in the caches if elements are
+ * read in place, fewer if they are gathered. */
 static int64_t column_width(const reduce_plan *plan, const gop_reduction *g, int in_place)
 {
     const int64_t bytes = (int64_t)plan->fold->bytes;
@@ -100,8 +101,8 @@ static int64_t row_width(const reduce_plan *plan, const gop_reduction *g, uint64
     return width;
 }
 
-/* Whether lines of outputs lie in memory as they are read, with enough elements each: a table
- * would go from one line to another for every row. */
+/* Whether lines of outputs are contiguous and long enough to be read without a table, which
+ * would jump from line to line for every row. */
 static int runs_across(const reduce_plan *plan, const gop_reduction *g, int64_t line)
 {
     const int64_t least = plan->fold->stack ? 2 * LINE : 0;
@@ -111,8 +112,8 @@ static int runs_across(const reduce_plan *plan, const gop_reduction *g, int64_t 
            line * (int64_t)plan->fold->bytes >= least;
 }
 
-/* Whether outputs go side by side, and by tables: where lines are short both ways, they cost
- * less side by side. Returns whether rows should have a table. */
+/* Chooses columns or rows, and tables. If lines are short both along and across, columns are
+ * faster. Returns whether rows should have a table. */
 static int choose(reduce_plan *plan, const gop_task *task, int columns)
 {
     const gop_reduction *const g = &task->geometry.reduction;
@@ -142,12 +143,12 @@ static int choose(reduce_plan *plan, const gop_task *task, int columns)
 static int64_t nodes_of(const reduce_plan *plan, const gop_reduction *g)
 {
     const int64_t leaves = leaves_of(plan, g), whole = INT64_C(1) << plan->node_leaves;
-    return leaves ? leaves / whole + (leaves % whole != 0) : 1; /* nothing is an empty node */
+    return leaves ? leaves / whole + (leaves % whole != 0) : 1; /* else one empty node */
 }
 
-/* Narrower runs, and shorter nodes where the order is free, if wide and long ones would leave
- * threads idle. But whole rows of memory, which go on one behind the other, are worth some
- * waiting: rows are dealt out before they are cut into short pieces. */
+/* Makes runs narrower, and nodes shorter if the order is free, when otherwise threads would be
+ * idle. Long contiguous rows are worth some idle time, so nodes are shortened before rows are
+ * cut into short pieces. */
 static void share_out(reduce_plan *plan, const gop_reduction *g, int64_t within, int threads)
 {
     const int64_t wanted = threads == 1 ? 1 : (plan->columns ? 2 : 4) * (int64_t)threads;
@@ -167,7 +168,7 @@ static void share_out(reduce_plan *plan, const gop_reduction *g, int64_t within,
         plan->width = plan->width / within / 2 * within;
 }
 
-/* Rows or columns, how wide, and how many nodes to an output. */
+/* Chooses rows or columns, the width of runs, and the nodes of an output. */
 static void cut(reduce_plan *plan, const gop_task *task, int columns, int threads)
 {
     const gop_reduction *const g = &task->geometry.reduction;
@@ -214,7 +215,7 @@ static void cut(reduce_plan *plan, const gop_task *task, int columns, int thread
     plan->runs = g->outputs / plan->line * plan->blocks;
 }
 
-/* The plan of a row that works in nodes: with `columns` outputs may go side by side. */
+/* The plan of a kernel that works in nodes; `columns`: many outputs at a time are allowed. */
 static gop_status plan_nodes(const gop_task *task, int columns, int threads, gop_plan *row)
 {
     const gop_reduction *const g = &task->geometry.reduction;
@@ -233,7 +234,7 @@ static gop_status plan_nodes(const gop_task *task, int columns, int threads, gop
     return GOP_OK;
 }
 
-/* ---- the run: nodes, kept in scratch when an output has several ---- */
+/* ---- running: nodes are kept in scratch if an output has several ---- */
 
 static char *node_values(const reduce_job *job, int64_t node, int64_t output)
 {
@@ -250,7 +251,7 @@ static int64_t *node_numbers(const reduce_job *job, int64_t node, int64_t output
            node * job->g->outputs + output;
 }
 
-/* Run number i: a block of a line. */
+/* Run i: a block of a line. */
 static reduce_run run_of(const reduce_job *job, int64_t i)
 {
     const reduce_plan *const p = job->plan;
@@ -283,7 +284,7 @@ static void fold_nodes(void *argument, int64_t begin, int64_t end, int worker)
         const int64_t after = (node + 1) << p->node_leaves;
         int64_t last = gop_smaller(after, leaves);
         if (job->last && node > __atomic_load_n(job->last, __ATOMIC_RELAXED))
-            last = first; /* an earlier one has decided */
+            last = first; /* an earlier node has decided */
         if (p->columns && job->g->reduced == 0 && !p->position) { /* nothing to fold */
             complete(job, &run, (char *)row_of(job, &run, 0, value), number);
             continue;
@@ -336,7 +337,7 @@ static void fold_roots(void *argument, int64_t begin, int64_t end, int worker)
     }
 }
 
-/* The calling thread by itself, listening for Ctrl-C between pieces. */
+/* Runs all items on the calling thread, which checks for Ctrl-C between pieces. */
 static gop_status one_by_one(int workers, int64_t items, int64_t grain, gop_body body,
                              void *argument)
 {
@@ -348,7 +349,8 @@ static gop_status one_by_one(int workers, int64_t items, int64_t grain, gop_body
     return GOP_OK;
 }
 
-/* What one output's first leaf decides is done before other nodes are looked at. */
+/* Folds the first leaf of the only output. Returns 1 if it decides; then the output is
+ * complete. */
 static int first_leaf_decides(const reduce_job *job)
 {
     const reduce_plan *const p = job->plan;

@@ -1,12 +1,12 @@
 /*
- * room.h - scratch memory, cut into what each worker needs.
+ * room.h - the layout of a worker's scratch.
  */
 #ifndef GOP_CPU_REDUCE_ROOM_H
 #define GOP_CPU_REDUCE_ROOM_H
 
 #include "cpu/reduce/rows.h"
 
-/* Makes room, and gives where it begins. */
+/* Adds `bytes` to the room. Returns their offset. */
 static size_t take(reduce_room *room, size_t bytes)
 {
     const size_t begin = room->bytes;
@@ -14,8 +14,8 @@ static size_t take(reduce_room *room, size_t bytes)
     return begin;
 }
 
-/* Bytes of the buffer of one thread: a node's elements and the rest of its first and last
- * line. */
+/* Bytes of a worker's pack buffer: a node's elements, and the rest of its first and last line.
+ */
 static size_t pack_bytes(const reduce_plan *plan)
 {
     return plan->span
@@ -23,13 +23,13 @@ static size_t pack_bytes(const reduce_plan *plan)
                : 0;
 }
 
-/* What fold_columns needs for a run of `wide` bytes of accumulators. */
+/* Lays out what fold_columns needs for a run of `wide` bytes of accumulators. */
 static void lay_out_columns(reduce_plan *plan, const gop_reduction *g, size_t wide)
 {
     reduce_room *const room = &plan->room;
     const int64_t inner = g->kept - 1;
     const int near = plan->turned || (g->in[inner] == 1 && !plan->table.size);
-    int beside = 1, levels = 1; /* as fold_column_leaf finds them, or less and more */
+    int beside = 1, levels = 1; /* as in fold_column_leaf, or fewer beside and more levels */
     while (beside < LANES && 2 * beside * wide <= WIDE_BYTES) beside *= 2;
     for (int side = beside; side < LANES; side *= 2) levels++;
     room->group_size = whole_lines(beside * wide > WIDE_BYTES / 2 ? WIDE_BYTES : beside * wide);
@@ -65,7 +65,7 @@ static void lay_out(reduce_plan *plan, const gop_reduction *g)
 {
     reduce_room *const room = &plan->room;
     const size_t wide = (size_t)plan->width * plan->fold->bytes;
-    int levels = plan->node_leaves + 1; /* of the tree of a node, and of that above the nodes */
+    int levels = plan->node_leaves + 1; /* of a node's tree; then of the tree above */
     while (plan->nodes >> levels) levels++;
     room->pitch = whole_lines(wide < ROW_BYTES ? wide : ROW_BYTES);
     room->value = take(room, wide);

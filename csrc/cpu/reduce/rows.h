@@ -1,9 +1,9 @@
 /*
- * rows.h - one output after the other, leaf by leaf, where the elements of an output are
- * neighbours in memory, or are put in order first.
+ * rows.h - one output after the other, leaf by leaf, if its elements are contiguous in memory
+ * or are reordered first.
  *
- * Outputs of a run take turns, a leaf each: short ones share what a run costs, and outputs
- * whose elements lie in several places walk through these side by side.
+ * Outputs of a run take turns, one leaf each. So short outputs share the cost of a run, and
+ * outputs whose elements are in several places walk through these together.
  */
 #ifndef GOP_CPU_REDUCE_ROWS_H
 #define GOP_CPU_REDUCE_ROWS_H
@@ -11,21 +11,20 @@
 #include "cpu/reduce/job.h"
 #include "cpu/transpose/turn.h"
 
-/* ---- elements that lie across memory, put in order before they are folded ----
- * The sum of a transposed array takes elements that are rows apart: one by one, each would
- * fetch a whole line of memory and use an item of it. The rest of the line is wanted too, by
- * later positions, along the reduced axis whose neighbours are neighbours in memory: the axis
- * beside. So the elements of a node are turned in registers into a buffer, whole lines at a
- * time, and folded from there. */
+/* ---- strided elements, which are reordered before the fold ----
+ * The sum of a transposed array takes elements that are rows apart: each would fetch a whole
+ * cache line and use one item of it. Later positions use the rest of the line, along the
+ * reduced axis that is contiguous in memory: the axis `beside`. So the elements of a node are
+ * transposed in registers into a buffer, whole lines at a time, and folded from there. */
 
 enum {
-    PACK_ROWS = 64, /* turned at a time, in tiles */
+    PACK_ROWS = 64, /* rows that are transposed at a time */
     TILE_BYTES = 1 << 14,
     FIRST_STEP = 256,
-    SHORT_LINE = 512, /* elements of lines that fold side by side where their order is free */
+    SHORT_LINE = 512, /* lines up to this length are folded together if the order is free */
 };
 
-/* Offsets of positions [first, first + n) along the axes inside the one beside. */
+/* Fills the offsets of positions [first, first + n) along the axes inside `beside`. */
 static void fill_offsets(const reduce_job *job, int64_t first, int64_t n, int64_t *offset)
 {
     const gop_reduction *g = job->g;
@@ -45,8 +44,8 @@ static void fill_offsets(const reduce_job *job, int64_t first, int64_t n, int64_
     }
 }
 
-/* Positions from k on, at most PACK_ROWS, of neighbouring lines. They leave a tile line by
- * line: the places of one position in all lines may fall into the same cache set. */
+/* Packs at most PACK_ROWS positions from k on, for consecutive lines. They are written from a
+ * tile line by line, because one position of all lines may map to one cache set. */
 static void pack_rows(const reduce_job *job, const char *in, int64_t lines, int64_t k,
                       char *tile, char *to)
 {
@@ -68,7 +67,8 @@ static void pack_rows(const reduce_job *job, const char *in, int64_t lines, int6
     }
 }
 
-/* Positions [begin, end) of one output in order, or NULL where nothing is to be packed. */
+/* Packs positions [begin, end) of one output in order. Returns NULL if nothing is to be packed.
+ */
 static const char *pack_node(const reduce_job *job, const reduce_run *run, int64_t begin,
                              int64_t end, char *room)
 {
@@ -93,7 +93,8 @@ static const char *pack_node(const reduce_job *job, const reduce_run *run, int64
 
 /* ---- leaves ---- */
 
-/* The next elements along the innermost reduced axis, at most n of them; moves the cursor. */
+/* Returns the next elements along the innermost reduced axis, at most n, and moves the cursor.
+ */
 static const char *next_line(const reduce_job *job, const reduce_run *run, reduce_cursor *c,
                              int64_t n, int64_t *line)
 {
@@ -106,7 +107,7 @@ static const char *next_line(const reduce_job *job, const reduce_run *run, reduc
     return in;
 }
 
-/* The next n elements, as accumulators, by the table. */
+/* Gathers the next n elements by the table, as accumulators. */
 static const void *tabled_elements(const reduce_job *job, const reduce_run *run,
                                    reduce_cursor *c, int64_t n, char *buffer)
 {
@@ -125,7 +126,7 @@ static const void *tabled_elements(const reduce_job *job, const reduce_run *run,
     return buffer;
 }
 
-/* The next n elements, as accumulators: where they are, or gathered into the buffer. */
+/* Returns the next n elements as accumulators: in place, or gathered into the buffer. */
 static const void *next_elements(const reduce_job *job, const reduce_run *run, reduce_cursor *c,
                                  int64_t n, char *buffer)
 {
@@ -144,7 +145,7 @@ static const void *next_elements(const reduce_job *job, const reduce_run *run, r
     return buffer;
 }
 
-/* blocked: a leaf as it is defined, one element at a time. */
+/* blocked: computes a leaf by its definition, one element at a time. */
 static void plain_leaf(const reduce_fold *fold, void *to, const char *x, int64_t n)
 {
     _Alignas(16) char lane[LANES][16];
@@ -217,8 +218,9 @@ static void take_better(const reduce_fold *fold, char *to, int64_t *number, cons
     if (memcmp(before, to, fold->bytes) != 0) *number = k + fold->find(x, to);
 }
 
-/* The next n elements of one output, a leaf from position k on, into `to`, or the best of them
- * and its position. `packed` holds the elements, or is NULL; `buffer` has room for a leaf. */
+/* Folds the next n elements of one output, a leaf from position k on, into `to`; or takes the
+ * best of them and its position. `packed` holds the elements, or is NULL; `buffer` has room for
+ * a leaf. */
 static void fold_leaf(const reduce_job *job, const reduce_run *run, reduce_cursor *c, int64_t k,
                       int64_t n, const char *packed, char *buffer, char *to, int64_t *number)
 {
@@ -235,8 +237,8 @@ static void fold_leaf(const reduce_job *job, const reduce_run *run, reduce_curso
     else memcpy(to, value, fold->bytes);
 }
 
-/* Folds the whole lines among the next n elements into `to`, side by side. Moves the cursor and
- * returns how many elements they are. */
+/* Folds the whole lines among the next n elements into `to`, all lines together. Moves the
+ * cursor, and returns the number of elements folded. */
 static int64_t fold_short_lines(const reduce_job *job, const reduce_run *run, reduce_cursor *c,
                                 int64_t n, char *to)
 {
@@ -259,7 +261,7 @@ static int64_t fold_short_lines(const reduce_job *job, const reduce_run *run, re
     return lines * length;
 }
 
-/* The same of elements that need no gather, line by line; the position is that of the first
+/* The same for elements that need no gather, line by line. The position is that of the first
  * element of the leaf. */
 static void fold_lines(const reduce_job *job, const reduce_run *run, reduce_cursor *c,
                        int64_t k, int64_t n, char *to, int64_t *number)
@@ -281,8 +283,8 @@ static void fold_lines(const reduce_job *job, const reduce_run *run, reduce_curs
     }
 }
 
-/* Whether the next n elements of all outputs lie ready to be folded: those of the first one, or
- * NULL. Moves the cursor. */
+/* Returns the first output's next n elements if those of all outputs can be folded in place,
+ * else NULL. Moves the cursor. */
 static const char *plain_lines(const reduce_job *job, const reduce_run *run, reduce_cursor *c,
                                int64_t n)
 {

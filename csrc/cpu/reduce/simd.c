@@ -1,9 +1,9 @@
 /*
- * simd.c - reduce with the 128 lanes of a leaf, or whole outputs, side by side in vectors.
+ * simd.c - reduce with a leaf's 128 lanes, or whole outputs, in vectors.
  *
- * A vector register holds 4 to 64 of them, and several registers hide the adder's latency:
- * rows.h where the elements of an output are neighbours in memory, columns.h where the outputs
- * are.
+ * A vector register holds 4 to 64 of them, and several registers hide the latency of additions.
+ * rows.h is used if the elements of an output are contiguous in memory, columns.h if the
+ * outputs are.
  */
 #include "cpu/reduce/plan.h"
 

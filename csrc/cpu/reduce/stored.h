@@ -1,9 +1,9 @@
 /*
- * stored.h - elements that memory has in another dtype or byte order, cast as they are
+ * stored.h - elements that are stored in another dtype or byte order: they are cast while
  * gathered.
  *
- * The gather of the array's own dtype takes them from a line that the first-level cache holds.
- * Everything that walks memory knows only the bytes of an element.
+ * The gather of the array's dtype reads them from a buffer in the L1 cache. The code that walks
+ * memory knows only the bytes of an element.
  */
 #ifndef GOP_CPU_REDUCE_STORED_H
 #define GOP_CPU_REDUCE_STORED_H
@@ -37,7 +37,7 @@ static void gather_stored(const reduce_job *job, void *to, int64_t n, const void
     }
 }
 
-/* Puts the cast before the gather; `alone`: what is cast is an accumulator already. */
+/* Inserts the cast before the gather. `alone`: cast elements need no gather. */
 static void cast_first(reduce_plan *plan, const gop_task *task, int alone)
 {
     plan->item = (size_t)gop_array_item(&task->in[0]);
@@ -49,7 +49,7 @@ static void cast_first(reduce_plan *plan, const gop_task *task, int alone)
     plan->gather = gather_stored;
 }
 
-/* The element at an offset from where the run begins, as its dtype has it. */
+/* Reads the element at an offset from the run's start, in its dtype. */
 static void element_at(const reduce_job *job, const reduce_run *run, int64_t offset, void *to)
 {
     const reduce_plan *const p = job->plan;

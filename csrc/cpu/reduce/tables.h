@@ -1,9 +1,9 @@
 /*
- * tables.h - short lines as one: a table says where each of its elements is.
+ * tables.h - joins short lines to one line by a table of its elements' offsets.
  *
- * To begin a line of a few elements costs more than to fold it. So the innermost axes, and a
- * piece of the next one, are gathered as one line: of outputs side by side where columns fold,
- * of an output's elements where rows do.
+ * Starting a line of a few elements costs more than folding it. So the innermost axes, and a
+ * piece of the next one, are gathered as one line: outputs for columns, an output's elements
+ * for rows.
  */
 #ifndef GOP_CPU_REDUCE_TABLES_H
 #define GOP_CPU_REDUCE_TABLES_H
@@ -11,14 +11,14 @@
 #include "cpu/reduce/job.h"
 
 enum {
-    SHORT_ALONG = 32,  /* elements of an output in a line that is worth gathering */
-    SHORT_ACROSS = 64, /* outputs of such a line */
-    RUN_ACROSS = 12,   /* outputs of a line that is better read as it lies, */
-    RUN_BYTES = 1024,  /* if all of its elements are at most this */
+    SHORT_ALONG = 32,  /* lines of fewer elements of an output are joined */
+    SHORT_ACROSS = 64, /* lines of fewer outputs are joined */
+    RUN_ACROSS = 12,   /* but lines of at least these outputs are read in place */
+    RUN_BYTES = 1024,  /* if all their elements have at least these bytes */
 };
 
-/* Axes [first, last) as lines of at most `most` elements; size 0 where one axis is as good, or
- * where the outputs are no line. */
+/* Joins axes [first, last) to lines of at most `most` elements. The size is 0 if one axis is as
+ * good, or if the outputs are not contiguous. */
 static reduce_table find_table(const gop_reduction *g, int first, int last, int64_t most)
 {
     reduce_table t = {.axis = last - 2};
@@ -53,7 +53,7 @@ static void fill_table(const gop_reduction *g, int last, const reduce_table *t, 
     }
 }
 
-/* The geometry whose innermost reduced axis is all of the table's. */
+/* Makes the geometry in which the table's axes are the innermost reduced axis. */
 static void join_reduced(const gop_reduction *g, const reduce_table *t, gop_reduction *to)
 {
     *to = *g;

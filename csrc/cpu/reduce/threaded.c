@@ -1,8 +1,8 @@
 /*
- * threaded.c - reduce as the simd kernel, nodes and runs going to whichever thread is free.
+ * threaded.c - the simd kernel on all threads: each takes nodes of runs.
  *
- * One core cannot fill the memory bus. A node is a whole subtree of an output's tree, so the
- * bits do not depend on who folds it.
+ * One core cannot saturate memory. A node is a whole subtree of an output's tree, so the bits
+ * do not depend on the thread that folds it.
  */
 #include "cpu/reduce/plan.h"
 

@@ -1,5 +1,5 @@
 /*
- * cpu.c - the CPU backend: NumPy's memory is used in place, and a launch is a call.
+ * cpu.c - the CPU backend: it uses NumPy's memory in place, and a launch is a function call.
  */
 #define _GNU_SOURCE /* sysconf: memory and cache sizes; mincore */
 #include <stdatomic.h>
@@ -27,7 +27,7 @@ gop_cast gop_cpu_cast_baseline(int stored, gop_dtype dtype, int is_out);
 gop_cast gop_cpu_cast_avx2(int stored, gop_dtype dtype, int is_out);
 gop_cast gop_cpu_cast_avx512(int stored, gop_dtype dtype, int is_out);
 
-/* What this build has of each level. */
+/* The symbol of a level, or NULL if this build does not have the level. */
 #if GOP_LEVELS & 1
 #define BASELINE(what) what##_baseline
 #else
@@ -65,7 +65,7 @@ static gop_status cpu_count(int *devices)
     return GOP_OK;
 }
 
-/* The processor's own name, or the architecture's where the system does not tell. */
+/* Reads the processor's name; "CPU" if the system does not give it. */
 static void read_name(char name[128])
 {
     snprintf(name, 128, "CPU");
@@ -85,8 +85,8 @@ static int64_t pages(int name)
     return (int64_t)sysconf(name) * sysconf(_SC_PAGESIZE);
 }
 
-/* Half the last-level cache, of which a virtual machine may report the whole host's; asked
- * once, since the answer costs a trap there. */
+/* Half the last-level cache, limited because a virtual machine may report the whole host's. It
+ * is read once, because reading it traps in a virtual machine. */
 static int64_t stream_bytes(void)
 {
     static _Atomic int64_t cached;
@@ -128,7 +128,7 @@ static void populate_piece(void *memory, int64_t begin, int64_t end, int worker)
     char *from = first + begin * HUGE_PAGE;
     (void)worker;
     if (from < (char *)memory) from = (char *)((uintptr_t)memory / page * page);
-    /* An older system refuses; then the pages come as they are written. */
+    /* An older kernel refuses: then pages are allocated at the first write. */
     (void)madvise(from, (size_t)(first + end * HUGE_PAGE - from), MADV_POPULATE_WRITE);
 }
 #endif
@@ -178,17 +178,17 @@ static gop_status cpu_context(int ordinal, gop_ctx **ctx)
     return GOP_OK;
 }
 
-/* ---- memory: the block given back last is kept for the next call, which so meets pages that
- * are there. A call beside or inside another one finds none, and asks the system. ---- */
+/* ---- memory: the block released last is kept for the next call, which then has no page
+ * faults. A concurrent or nested call finds none and allocates. ---- */
 
 #if defined(__SANITIZE_ADDRESS__)
-enum { KEPT_BYTES = 0 }; /* each call's block has bounds of its own */
+enum { KEPT_BYTES = 0 }; /* so that the sanitizer knows the bounds of each block */
 #else
 enum { KEPT_BYTES = 1 << 26 };
 #endif
 
 typedef struct block {
-    _Alignas(LINE) size_t bytes; /* that follow */
+    _Alignas(LINE) size_t bytes; /* bytes after this header */
 } block;
 
 static _Atomic(block *) kept;
@@ -217,8 +217,8 @@ static void cpu_release(gop_ctx *ctx, void *memory)
     gop_release(b->bytes <= KEPT_BYTES ? atomic_exchange(&kept, b) : b);
 }
 
-/* ---- staging: only arrays that are not aligned to their items, and outputs that overlap ----
- */
+/* ---- staging: only for arrays that are not aligned to their items, and overlapping outputs
+ * ---- */
 
 typedef struct transfer {
     const gop_array *strided;
@@ -284,8 +284,8 @@ static gop_status cpu_sync(gop_ctx *ctx)
 }
 
 /* Writes a buffer larger than a core's share of the last-level cache, so that little of the
- * operands is left in it. What a virtual machine reports as its cache may be the whole host's.
- */
+ * operands remains in it. The size is fixed, because a virtual machine may report the whole
+ * host's cache. */
 enum { FLUSH_BYTES = 128 << 20, FLUSH_PIECE = 1 << 20 };
 
 static void flush_piece(void *memory, int64_t begin, int64_t end, int worker)
@@ -297,7 +297,7 @@ static void flush_piece(void *memory, int64_t begin, int64_t end, int worker)
 
 static gop_status cpu_flush(gop_ctx *ctx)
 {
-    static _Atomic(void *) last; /* fresh pages would cost more than the writing */
+    static _Atomic(void *) last; /* kept, because fresh pages would cost more than writing */
     void *memory = atomic_exchange(&last, NULL);
     (void)ctx;
     if (!memory && !(memory = gop_alloc(FLUSH_BYTES))) return gop_no_memory(NULL, FLUSH_BYTES);
@@ -306,7 +306,8 @@ static gop_status cpu_flush(gop_ctx *ctx)
     return status;
 }
 
-/* Who imports the package has been told if this build has no level for this processor. */
+/* The level in use, or the lowest supported one if GPUOPS_CPU_LEVEL is wrong. Importing the
+ * package fails if there is none. */
 static gop_level level_in_use(void)
 {
     gop_level level = GOP_BASELINE;

@@ -1,19 +1,19 @@
 /*
  * cpu.h - what a CPU kernel file includes.
  *
- * A kernel is a file, cpu/<op>/<kernel>.c: its idea, the kernel, its plan, its launch, its row.
- * It is no translation unit by itself: cpu/<op>/ladder.c lists the kernels, includes their
- * files, and is compiled once per instruction-set level with -DGOP_LEVEL=baseline, avx2 or
- * avx512 and that level's -march. So a kernel is plain C, and the same source at every level
- * gives the same bits: fma only where the source says fma().
+ * A kernel is a file cpu/<op>/<kernel>.c, with its idea, kernel, plan, launch and row. It is
+ * not a translation unit: cpu/<op>/ladder.c lists the kernels and includes their files. It is
+ * compiled once per instruction-set level, with -DGOP_LEVEL=baseline, avx2 or avx512 and that
+ * level's -march. So a kernel is plain C, and the same source gives the same bits at every
+ * level: there is an fma only where the source says fma().
  *
  * A kernel that is written per dtype includes itself: `#define GOP_TPL "cpu/add/naive.c"`, then
- * `#include "cpu/runtime/each_dtype.inc"` includes it once per dtype with D defined, to be
- * written in the macros of cpu/runtime/dtypes.h:
- *   D        the dtype's word
- *   T        the element type, as stored (uint16_t bits for float16 and bfloat16)
- *   A        the type it is computed in (float for the halves; T otherwise)
- *   LOAD(t)  from T to A, STORE(a) back (one rounding)
+ * `#include "cpu/runtime/each_dtype.inc"` includes it once per dtype with D defined. It uses
+ * the macros of cpu/runtime/dtypes.h:
+ *   D        the dtype's name
+ *   T        the element type as stored (uint16_t bits for float16 and bfloat16)
+ *   A        the type for arithmetic (float for float16 and bfloat16; T otherwise)
+ *   LOAD(t)  converts from T to A, STORE(a) back (one rounding)
  *   FN(name) name_<dtype>
  *   IS_BOOL IS_INT IS_FLOAT IS_COMPLEX IS_HALF   for #if
  */
@@ -37,8 +37,8 @@
 #define GOP_PASTE(a, b) GOP_PASTE_(a, b)
 #define GOP_LADDER(op) GOP_PASTE(GOP_PASTE(gop_cpu, op), GOP_LEVEL)
 
-/* The ladder of an op, from the rows <op>_<kernel>_row of the kernels that KERNELS lists, and
- * the op_choice of choose.c, which ladder.c includes after the kernels. */
+/* Defines the ladder of an op from the rows <op>_<kernel>_row of the kernels in KERNELS, and
+ * from op_choice of choose.c, which ladder.c includes after the kernels. */
 #define GOP_CPU_LADDER(op, KERNELS)                                                            \
     static const gop_row *const op##_rows[] = {KERNELS(GOP_ROW_LISTED, op)};                   \
     const gop_ladder GOP_LADDER(op) = {sizeof op##_rows / sizeof *op##_rows, op##_rows,        \
@@ -59,14 +59,14 @@ typedef struct gop_c128 {
     double re, im;
 } gop_c128;
 
-/* Launch tables, by dtype, for the groups of dtypes that kernels come in. */
+/* Launch tables, indexed by dtype, for the groups of dtypes that kernels support. */
 #define GOP_FN_ALL(f)                                                                          \
     {                                                                                          \
         f##_bool, f##_int8, f##_int16, f##_int32, f##_int64, f##_uint8, f##_uint16,            \
             f##_uint32, f##_uint64, f##_float16, f##_bfloat16, f##_float32, f##_float64,       \
             f##_complex64, f##_complex128                                                      \
     }
-/* One for every dtype. */
+/* The same function for every dtype. */
 #define GOP_FN_EVERY(f)                                                                        \
     {                                                                                          \
         f, f, f, f, f, f, f, f, f, f, f, f, f, f, f                                            \

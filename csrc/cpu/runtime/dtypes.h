@@ -1,10 +1,10 @@
 /*
- * dtypes.h - the macros a CPU template is written in; each follows D, the dtype's word.
+ * dtypes.h - the macros that a CPU template is written in. Each depends on D, the dtype's name.
  */
 #ifndef GOP_CPU_DTYPES_H
 #define GOP_CPU_DTYPES_H
 
-/* T: as stored. */
+/* T: the type as stored. */
 #define GOP_T_bool uint8_t
 #define GOP_T_int8 int8_t
 #define GOP_T_int16 int16_t
@@ -21,7 +21,7 @@
 #define GOP_T_complex64 gop_c64
 #define GOP_T_complex128 gop_c128
 
-/* A: as computed with. */
+/* A: the type for arithmetic. */
 #define GOP_A_bool uint8_t
 #define GOP_A_int8 int8_t
 #define GOP_A_int16 int16_t
@@ -70,7 +70,7 @@
 #define GOP_STORE_complex64(x) (x)
 #define GOP_STORE_complex128(x) (x)
 
-/* Kind: 1 bool, 2 integer, 3 float (halves too), 4 complex. */
+/* Kind: 1 bool, 2 integer, 3 float (with float16 and bfloat16), 4 complex. */
 #define GOP_KIND_bool 1
 #define GOP_KIND_int8 2
 #define GOP_KIND_int16 2

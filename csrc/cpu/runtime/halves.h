@@ -1,6 +1,6 @@
 /*
- * halves.h - float16 and bfloat16 in a row. The compiler makes no vectors of the conversion of
- * one.
+ * halves.h - conversions of contiguous float16 and bfloat16. They use vector instructions
+ * explicitly, because the compiler does not vectorize the conversion of one.
  */
 #ifndef GOP_CPU_HALVES_H
 #define GOP_CPU_HALVES_H

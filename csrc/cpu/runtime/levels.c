@@ -1,6 +1,6 @@
 /*
- * levels.c - which instruction sets this build and this processor have, and which one is in
- * use.
+ * levels.c - which instruction-set levels this build and this processor support, and which is
+ * used.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -16,7 +16,8 @@ static atomic_int level_set = -1;
 #ifdef __x86_64__
 #include <cpuid.h>
 
-/* Conversions of float16; some compilers' __builtin_cpu_supports does not know their name. */
+/* Whether the processor converts float16. Some compilers' __builtin_cpu_supports does not know
+ * f16c. */
 static int has_f16c(void)
 {
     unsigned eax, ebx, ecx, edx;

@@ -1,9 +1,9 @@
 /*
- * stream.h - writing past the caches.
+ * stream.h - streaming (non-temporal) stores.
  *
- * A store into a line that no cache holds reads that line from memory first, only to overwrite
- * it. Streaming stores of whole lines do not: an output that no cache could keep costs half the
- * traffic, and leaves there what other work needs.
+ * A store to a cache line that no cache holds reads the line from memory first, only to
+ * overwrite it. Streaming stores of whole lines do not. So an output that is larger than the
+ * caches costs half the traffic, and does not evict other data.
  */
 #ifndef GOP_CPU_STREAM_H
 #define GOP_CPU_STREAM_H
@@ -19,24 +19,24 @@
 
 enum {
     LINE = 64,            /* bytes of a cache line */
-    STREAM_BUFFER = 1024, /* bytes computed before they are streamed: still on their way to the
-                             first-level cache */
-    HUGE_PAGE = 1 << 21,  /* fresh memory comes in pages of this size from HUGE_FROM bytes on */
+    STREAM_BUFFER = 1024, /* bytes of a buffer that is streamed while it is in the L1 cache */
+    HUGE_PAGE = 1 << 21,  /* pages of fresh memory of HUGE_FROM bytes or more */
     HUGE_FROM = 1 << 22,
 };
 
-/* Whether an output of `bytes` bytes is written past the caches: from half the last-level cache
- * on. */
+/* Whether to use streaming stores for an output of `bytes` bytes: from half the last-level
+ * cache on. */
 int gop_streams(int64_t bytes);
 
-/* Large memory that was never written. The system clears its pages when they first are, and
- * leaves them in the caches: what is written there at once is not streamed. */
+/* Whether memory is large and was never written. The kernel zeroes a page at its first write
+ * and leaves it in the caches, so stores right after that need no streaming. */
 int gop_is_fresh(const void *memory, int64_t bytes);
 
-/* Has the pages of fresh memory cleared by all threads, no page by two; no byte changes. */
+/* Makes all threads populate the pages of fresh memory, each page by one thread. No byte
+ * changes. */
 gop_status gop_populate(void *memory, int64_t bytes);
 
-/* Whole lines, to an address that begins one. */
+/* Streams whole cache lines to an aligned address. */
 static inline void stream_lines(char *to, const char *from, size_t bytes)
 {
 #if defined(__AVX512F__)
@@ -53,7 +53,7 @@ static inline void stream_lines(char *to, const char *from, size_t bytes)
 #endif
 }
 
-/* Any bytes: the whole lines among them are streamed, a part of a line is stored as ever. */
+/* Copies any bytes: whole lines are streamed, partial lines are stored. */
 static inline void stream_copy(void *to, const void *from, size_t bytes)
 {
     size_t head = -(uintptr_t)to % LINE;
@@ -64,7 +64,7 @@ static inline void stream_copy(void *to, const void *from, size_t bytes)
     if (tail) memcpy((char *)to + head + lines, (const char *)from + head + lines, tail);
 }
 
-/* Streamed bytes are seen by every thread after this. */
+/* Makes streamed bytes visible to other threads. */
 static inline void stream_end(void)
 {
 #if defined(__SSE2__)

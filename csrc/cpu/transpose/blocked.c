@@ -1,12 +1,12 @@
 /*
  * blocked.c - transpose tile by tile, one element at a time.
  *
- * A tile fits the first-level cache: the lines of memory that it touches on the side where
- * neighbours are far apart stay there until all their elements were used.
+ * A tile fits in the L1 cache: the cache lines that it touches on its strided side stay there
+ * until all their elements are used.
  */
 #ifdef D /* an item of u8 u16 u32 u64 u128 */
 
-/* A tile, element by element: reads and writes stay within cached lines. */
+/* Transposes a tile element by element: reads and writes stay within cached lines. */
 static void FN(tile)(const tiling *t, const tile *at)
 {
     T *restrict const to = at->to;

@@ -1,6 +1,6 @@
 /*
- * blocks.h - where tiles or lines would be short: a block, several of the output's inner axes
- * that are one run of it, is gathered by a table of offsets, the same for every block.
+ * blocks.h - for short tiles or rows: blocks of several inner axes, contiguous in the output. A
+ * block is gathered by a table of offsets, which is the same for every block.
  */
 #ifndef GOP_CPU_TRANSPOSE_BLOCKS_H
 #define GOP_CPU_TRANSPOSE_BLOCKS_H
@@ -8,20 +8,20 @@
 #include "cpu/runtime/cpu.h"
 
 enum {
-    BLOCK = 2048,       /* elements of a block, at most */
-    BLOCK_BYTES = 8192, /* the same */
-    SHORT = 512,        /* bytes of a line that is worth gathering into a longer one */
+    BLOCK = 2048,       /* most elements of a block */
+    BLOCK_BYTES = 8192, /* most bytes of a block */
+    SHORT = 512,        /* rows of fewer bytes are joined to blocks */
 };
 
-/* A block has `rows` of axis t and all of the axes within. */
+/* A block has `rows` indices of axis t and all of the axes inside it. */
 typedef struct blocking {
     int t;
-    int64_t within, rows, cuts; /* elements of the axes within; blocks along t */
+    int64_t within, rows, cuts; /* elements of the axes inside t; blocks along t */
     int64_t count;              /* 0: there are no blocks */
-    int64_t run;                /* elements that are neighbours in the input too */
+    int64_t run;                /* elements that are contiguous in the input too */
 } blocking;
 
-/* Fills the plan; count stays 0 where lines serve as well. */
+/* Fills the plan. Its count stays 0 if blocks do not pay. */
 static void find_blocks(const gop_permutation *g, int64_t item, blocking *p)
 {
     const int inner = g->rank - 1;

@@ -1,10 +1,12 @@
 /*
- * cast.h - lines of elements from one dtype to another, each rounded once to nearest even, but
- * whole numbers to bfloat16: they go by float32, as ml_dtypes has them.
+ * cast.h - casts of rows of elements from one dtype to another.
  *
- * A step goes from neighbours to neighbours and so is vectors; a cast is at most three of them
- * (int64, float32, float16, say), through buffers that the first-level cache holds. What lies
- * apart, or has its bytes swapped, is put in line first, or last.
+ * Each element is rounded once, to nearest even, except integers to bfloat16: they go through
+ * float32, as in ml_dtypes.
+ *
+ * A step converts contiguous elements, so it is vectorized. A cast is at most three steps (as
+ * int64, float32, float16) through buffers in the L1 cache. Strided elements are gathered first
+ * or scattered last, and bytes are swapped there.
  */
 #ifndef GOP_CPU_CAST_H
 #define GOP_CPU_CAST_H
@@ -27,7 +29,7 @@ typedef void (*cast_step)(void *to, const void *from, int64_t n);
         for (int64_t i = 0; i < n; i++) y[i] = (to_type)(value);                               \
     }
 
-/* How integers become each other depends only on their widths. */
+/* Casts between integers depend only on their widths. */
 #define WHOLE_NUMBERS(X)                                                                       \
     X(GOP_BOOL, bool, uint8_t, x[i] != 0)                                                      \
     X(GOP_INT8, int8, int8_t, x[i])                                                            \
@@ -77,7 +79,7 @@ static void store_float16(void *to, const void *from, int64_t n)
     store_line_float16(to, from, n);
 }
 
-/* Reals become the real parts of complex numbers. */
+/* Turns real numbers into complex numbers. */
 #define SPREAD(name, type)                                                                     \
     static void name(void *to, const void *from, int64_t n)                                    \
     {                                                                                          \
@@ -149,7 +151,7 @@ static void take_steps(const gop_cast *c, void *to, const void *from, int64_t n)
     }
 }
 
-/* `to` may be `from`. */
+/* Swaps bytes. `to` may be `from`. */
 static void swap(void *to, const void *from, int64_t n, int64_t bytes)
 {
 #define SWAP(type, swapped)                                                                    \
@@ -177,7 +179,7 @@ static int is_line(const void *at, int64_t stride, int64_t item)
     return stride == item && (uintptr_t)at % (uint64_t)item == 0;
 }
 
-/* Casts elements that lie apart, have swapped bytes or need several steps, a line at a time. */
+/* Casts elements that are strided, byte-swapped or need several steps, a row at a time. */
 static __attribute__((noinline)) void in_pieces(const gop_cast *c, void *to, const void *from,
                                                 int64_t stride, int64_t n)
 {

@@ -1,11 +1,12 @@
 /*
- * gather.h - items that lie anywhere, put in line, by a table of their offsets.
+ * gather.h - gathers strided items, or items by a table of offsets, into a contiguous row.
  */
 #ifdef D /* an item of u8 u16 u32 u64 u128 */
 
-/* n items, `run` neighbours at a time or, where is_same, one that is repeated `run` times: as
- * many bytes at once as fit in a run, and the rest together with some of those before it. Items
- * of 16 bytes are repeated one by one: a load of what two stores have just written stalls. */
+/* Gathers n items in runs of `run` contiguous items or, if is_same, of one item repeated. A run
+ * is copied in the largest words that fit in it; the last word overlaps the one before. Items
+ * of 16 bytes are repeated one by one, because a load of what two stores have just written
+ * stalls. */
 static ALWAYS_INLINE void FN(gather_runs)(int64_t n, int64_t run, const int is_same,
                                           T *restrict to, const T *restrict a,
                                           const int32_t *restrict table)
@@ -33,18 +34,18 @@ static ALWAYS_INLINE void FN(gather_runs)(int64_t n, int64_t run, const int is_s
     for (int64_t i = 0; i < n; i++) to[i] = a[table[i]];
 }
 
-/* n items that lie `stride` apart. */
+/* Gathers n items that are `stride` apart. */
 static void FN(pick)(int64_t n, void *line, const void *from, int64_t stride)
 {
     T *restrict const to = line;
     const T *restrict const a = from;
     if (stride == 2)
-        for (int64_t i = 0; i < n; i++) to[i] = a[2 * i]; /* vectors */
+        for (int64_t i = 0; i < n; i++) to[i] = a[2 * i]; /* vectorized */
     else
         for (int64_t i = 0; i < n; i++) to[i] = a[i * stride];
 }
 
-/* run < 0: one item is repeated. */
+/* Gathers n items by a table. run < 0: runs of -run copies of one item. */
 static void FN(gather)(int64_t n, int64_t run, void *line, const void *from,
                        const int32_t *table)
 {

@@ -1,11 +1,10 @@
 /*
- * ladder.c - the CPU kernels of transpose, in the order of reading. Each is in the file of its
- * name.
+ * ladder.c - the CPU kernels of transpose, in reading order. Each is in the file of its name.
  *
- * Floor: every item read once and written once. What makes it hard: neighbours in the input are
- * far apart in the output. Memory moves in lines of 64 bytes, so whatever order the loops take,
- * one side wastes most of every line, unless the elements of many lines are held together in
- * cache. Only two axes matter: x, the input's fastest, and y, the output's fastest.
+ * Floor: every item is read once and written once. The difficulty: contiguous items of the
+ * input are far apart in the output. Memory moves in cache lines of 64 bytes. So in any loop
+ * order one side wastes most of every line, unless the elements of many lines are kept together
+ * in cache. Only two axes matter: x, the input's fastest, and y, the output's fastest.
  */
 #include "cpu/runtime/cpu.h"
 #include "cpu/transpose/cast.h"

@@ -1,10 +1,10 @@
 /*
- * lines.h - the calls whose fastest axis is the same on both sides, line by line; and what one
- * thread does of any call.
+ * lines.h - calls with the same fastest axis in the input and output, row by row; and the loop
+ * of one thread for any call.
  */
 #ifdef D
 
-/* n elements along one axis. */
+/* Copies n elements along one axis. */
 static void FN(line)(int64_t n, void *restrict out, int64_t so, const void *restrict in,
                      int64_t si)
 {
@@ -35,14 +35,14 @@ typedef struct lines {
     const gop_permutation *p;
     line_fn line;
     int64_t item;
-    int stream; /* write past the caches */
+    int stream; /* use streaming stores */
     char *to;
     const char *from;
     const blocking *blocks;
-    const int32_t *table; /* of a block's offsets */
+    const int32_t *table; /* a block's offsets */
 } lines;
 
-/* Neighbours are streamed from where they lie; others are put side by side first. */
+/* Streams a row. A strided row is gathered first. */
 static void stream_line(const lines *l, int64_t n, char *to, const char *from, int64_t si)
 {
     _Alignas(LINE) char buffer[STREAM_BUFFER];
@@ -58,7 +58,7 @@ static void stream_line(const lines *l, int64_t n, char *to, const char *from, i
     }
 }
 
-/* Elements [begin, end) in the output's order: the index is taken apart once, and then
+/* Copies elements [begin, end) in the output's order. The index is decomposed once, and then
  * advanced like an odometer. */
 static void walk_lines(void *argument, int64_t begin, int64_t end, int worker)
 {
@@ -70,7 +70,7 @@ static void walk_lines(void *argument, int64_t begin, int64_t end, int worker)
     gop_unravel(begin, p->rank, p->extent, index);
     int64_t to = gop_offset(p->rank, index, p->out), from = gop_offset(p->rank, index, p->in);
     int64_t left = end - begin;
-    int64_t n = p->extent[inner] - index[inner]; /* the first line may start in its middle */
+    int64_t n = p->extent[inner] - index[inner]; /* the first row may start in its middle */
     for (;;) {
         if (n > left) n = left;
         char *const line_to = l->to + to * l->item;
@@ -96,7 +96,7 @@ static void walk_lines(void *argument, int64_t begin, int64_t end, int worker)
     if (l->stream) stream_end();
 }
 
-/* Blocks [begin, end). */
+/* Copies blocks [begin, end). */
 static void walk_blocks(void *argument, int64_t begin, int64_t end, int worker)
 {
     const lines *const l = argument;
@@ -142,7 +142,7 @@ static lines lines_of(const gop_task *task, line_fn line)
                    task->scratch};
 }
 
-/* One thread, which listens for Ctrl-C between pieces. */
+/* Runs a call on one thread, which checks for Ctrl-C between pieces. */
 static gop_status alone(const gop_task *task, line_fn line, tile_fn copy)
 {
     if (GOP_OWN(const tiling, task->plan)->tiled) {

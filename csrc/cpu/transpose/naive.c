@@ -1,8 +1,8 @@
 /*
- * naive.c - transpose in the output's order, each index taken apart axis by axis.
+ * naive.c - transpose in the output's order; each index is decomposed axis by axis.
  *
- * Writes are neighbours, but reads are not: of each line of 64 bytes that memory sends, a few
- * are used before others push it out of the caches.
+ * Writes are contiguous, reads are not: a few bytes of each cache line are used before the line
+ * is evicted.
  */
 #ifdef D
 

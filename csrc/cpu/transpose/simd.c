@@ -1,13 +1,13 @@
 /*
- * simd.c - transpose tile by tile, in squares that are turned in vector registers.
+ * simd.c - transpose tile by tile, in squares that are transposed in vector registers.
  *
- * Sixteen bytes are read at once and written at once, where an element at a time is one load
- * and one store each. Between the two stands a buffer that the first-level cache holds.
+ * It reads and writes 16 bytes at a time, where the blocked kernel needs one load and one store
+ * per element. A buffer in the L1 cache is between the two.
  */
 #ifdef D /* an item of u8 u16 u32 u64 u128, LANES of which fill 16 bytes */
 
-/* Sides of two to four elements, whose number the compiler is told: it shuffles whole vectors.
- * One of n neighbours to each of n lines, or back; they lie `step` apart. */
+/* Splits m groups of n contiguous items, `step` apart, into n rows. n is two to four and a
+ * constant, so that the compiler shuffles whole vectors. */
 static ALWAYS_INLINE void FN(part)(int n, int64_t step, int64_t m, T *restrict out,
                                    int64_t pitch, const T *restrict in)
 {
@@ -15,7 +15,7 @@ static ALWAYS_INLINE void FN(part)(int n, int64_t step, int64_t m, T *restrict o
         for (int k = 0; k < n; k++) out[k * pitch + i] = in[i * step + k];
 }
 
-/* Where they are less than a quarter of a vector, or `step` is at most four. */
+/* The same for any n if `step` is at most four; else for n of two or three. */
 static void FN(parts)(int64_t n, int64_t step, int64_t m, T *restrict out, int64_t pitch,
                       const T *restrict in)
 {
@@ -35,9 +35,9 @@ static ALWAYS_INLINE void FN(join)(int n, int64_t m, T *restrict out, const T *r
         for (int k = 0; k < n; k++) out[i * n + k] = row[k][i];
 }
 
-/* Rows shorter than a vector are read whole, with what follows them, be it of the next row or
- * of a gap before it; what comes of that lies behind the nx columns. Returns how many rows are
- * done: those before the first whose vector ends behind the tile. */
+/* Transposes rows shorter than a vector. It reads whole vectors, beyond the end of a row; the
+ * excess comes after the nx columns. Returns the number of rows done: those before the first
+ * whose vector would end behind the tile. */
 static inline int64_t FN(narrow)(T *restrict buffer, int64_t pitch, const T *restrict in,
                                  const int64_t *restrict in_y, int64_t nx, int64_t ny)
 {
@@ -52,7 +52,8 @@ static inline int64_t FN(narrow)(T *restrict buffer, int64_t pitch, const T *res
     return y;
 }
 
-/* Rows of every second item: some of each side by side, and turned from there. */
+/* Fills the buffer from rows of every second item: gathers some items of each row, then
+ * transposes them. */
 __attribute__((noinline)) static void FN(fill_halves)(T *restrict buffer, int64_t pitch,
                                                       const T *restrict from,
                                                       const int64_t *restrict in_y, int64_t nx,
@@ -60,7 +61,7 @@ __attribute__((noinline)) static void FN(fill_halves)(T *restrict buffer, int64_
 {
     enum { MOST = 128 };
     T some[LANES * MOST] = {0};
-    int64_t row[LANES]; /* the last one again where there are no more */
+    int64_t row[LANES]; /* the last row again if there are no more */
     for (int64_t y = (ny - 1) / LANES * LANES; y >= 0;
          y -= LANES) { /* from the end: see fill */
         for (int k = 0; k < LANES; k++) row[k] = gop_smaller(k, ny - 1 - y) * MOST;
@@ -73,7 +74,7 @@ __attribute__((noinline)) static void FN(fill_halves)(T *restrict buffer, int64_
     }
 }
 
-/* Whether the tile has all of an axis of two to four neighbours, or with gaps of a few. */
+/* Whether the tile spans an axis of two to four contiguous items, perhaps with small gaps. */
 static inline int FN(is_part)(const tiling *t, int64_t nx)
 {
     const int64_t step = t->y.far[0];
@@ -81,8 +82,8 @@ static inline int FN(is_part)(const tiling *t, int64_t nx)
            (step == nx || (step > nx && nx < LANES && (step <= 4 || 4 * nx < LANES)));
 }
 
-/* Gaps of a few are read too, but not behind the last: its items go one by one. What comes of
- * the gaps lies behind the nx rows. */
+/* Fills the buffer from such a tile. Small gaps are read too, but not behind the last group,
+ * whose items are copied one by one. The items of gaps come after the nx rows. */
 static inline void FN(fill_part)(const tiling *t, const tile *at, T *restrict to, int64_t pitch)
 {
     const T *restrict const from = at->from;
@@ -99,7 +100,7 @@ static inline void FN(fill_joined)(const tile *at, T *restrict to)
     else FN(join)(4, at->nx, to, at->from, at->in_y);
 }
 
-/* The tile into the buffer. */
+/* Transposes the tile into the buffer. */
 static inline void FN(fill)(const tiling *t, const tile *at, T *restrict buffer, int64_t pitch)
 {
     const T *restrict const from = at->from;
@@ -118,25 +119,25 @@ static inline void FN(fill)(const tiling *t, const tile *at, T *restrict buffer,
             for (int64_t y = done; y < ny; y++)
                 buffer[x * pitch + y] = from[x * t->x.near + at->in_y[y]];
     } else {
-        /* From the end: what is too much at a row's goes where the next one begins. */
+        /* From the end: the excess of a row is overwritten by the next one. */
         int64_t y = ny - ny % LANES;
-        int64_t in_y[LANES]; /* the last row again where there are no more */
+        int64_t in_y[LANES]; /* the last row again if there are no more */
         for (int k = 0; k < LANES; k++) in_y[k] = at->in_y[y + k < ny ? y + k : ny - 1];
         if (y < ny) FN(turn)(buffer + y, pitch, from, in_y, nx, at->next);
         while ((y -= LANES) >= 0) FN(turn)(buffer + y, pitch, from, at->in_y + y, nx, at->next);
     }
 }
 
-/* Whether an element at a time is no slower than squares: of wide items few fit in a square,
- * and what is too much of one counts. */
+/* Whether copying single elements is as fast as squares: few wide items fit in a square, so the
+ * excess of one counts. */
 static inline int FN(is_few)(int64_t near, int64_t nx, int cached)
 {
     if (near != 1) return LANES <= 2 && cached;
     return LANES == 2 ? nx < 8 : LANES == 4 && nx < 7 && !cached;
 }
 
-/* Straight to the output, where its lines are few, or where caches have room for all that the
- * tile touches: returns whether it was. */
+/* Writes a tile directly to the output, if that has few rows, or if the caches hold all that
+ * the tile touches. Returns whether it did. */
 static inline int FN(is_written)(const tiling *t, const tile *at)
 {
     T *restrict const to = at->to;
@@ -157,18 +158,17 @@ static inline int FN(is_written)(const tiling *t, const tile *at)
     return 1;
 }
 
-/* A tile is turned inside the first-level cache and leaves it row by row, so that memory sees
- * whole lines both ways even where the strides are powers of two and all rows fall into the
- * same cache set. The next tile is fetched meanwhile: no processor guesses its rows.
- *
- * Rows shorter than a vector are stored whole, the excess overwritten by the row below it. */
+/* Transposes a tile in the L1 cache and writes it row by row, so that memory sees whole cache
+ * lines on both sides, even if strides are powers of two and all rows map to one cache set. The
+ * next tile is prefetched meanwhile, because hardware cannot predict its rows. Rows shorter
+ * than a vector are stored as whole vectors; the next row overwrites the excess. */
 static void FN(turned)(const tiling *t, const tile *given)
 {
-    const tile own = *given, *const at = &own; /* no store to the buffer can change it */
+    const tile own = *given, *const at = &own; /* so that no store aliases it */
     T *restrict const buffer = (T *)at->buffer, *restrict const to = at->to;
     const int64_t nx = at->nx, ny = at->ny;
-    const int run = t->x.rank == 1 && t->x.far[0] == ny; /* of the output: all of the tile */
-    const int follows = t->x.far[0] == ny; /* row on row, as far as the first axis of x goes */
+    const int run = t->x.rank == 1 && t->x.far[0] == ny; /* contiguous in the output */
+    const int follows = t->x.far[0] == ny; /* rows are contiguous along x's first axis */
     const int64_t pitch =
         ny < LANES || ny <= 4 || follows ? ny : (ny + LANES - 1) / LANES * LANES;
     if (t->y.near != 1) {
@@ -198,9 +198,9 @@ static gop_status FN(transpose_simd)(gop_ctx *ctx, const gop_task *task, int64_t
 #include "cpu/transpose/turn.h"
 
 enum {
-    HALVES = 32,        /* items of a row, every second one, that are worth a copy */
-    SAME_SET = 1 << 11, /* bytes from line to line that fall into one or two sets of a cache */
-    WAYS = 6, /* lines of one set that a cache has room for, beside those that are read */
+    HALVES = 32,        /* fewest items of a row of every second item that are gathered first */
+    SAME_SET = 1 << 11, /* at multiples of these bytes, lines share one or two cache sets */
+    WAYS = 6,           /* lines of one set that fit in a cache, beside those that are read */
 };
 
 #define GOP_TPL "cpu/transpose/simd.c"

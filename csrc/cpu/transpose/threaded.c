@@ -1,9 +1,9 @@
 /*
- * threaded.c - the streaming kernel's tiles and lines, dealt to all cores.
+ * threaded.c - the streaming kernel's tiles and rows on all cores.
  *
- * One core cannot keep enough loads in flight to fill the memory bus. Lines are dealt by whole
- * pages of the output, so that no two threads clear the same page of fresh memory. A tile
- * touches many pages: they are cleared before.
+ * One core cannot keep enough loads in flight to saturate memory. Rows are assigned by whole
+ * pages of the output, so that no two threads zero the same page of fresh memory. A tile
+ * touches many pages, so these are populated before.
  */
 #ifdef D
 
@@ -16,7 +16,8 @@ static gop_status FN(transpose_threaded)(gop_ctx *ctx, const gop_task *task, int
 #else
 #include "cpu/transpose/lines.h"
 
-/* Pieces to threads: those that sleep are woken at once where it takes milliseconds. */
+/* Runs pieces on threads. If the work takes milliseconds, sleeping threads are woken at once.
+ */
 static gop_status by_threads(const tiling *t, int64_t bytes, int64_t items, int64_t grain,
                              gop_body body, void *argument)
 {
@@ -53,12 +54,13 @@ static gop_status threaded(const gop_task *task, line_fn line, tile_fn copy)
 #include "cpu/transpose/each_item.inc"
 
 enum {
-    LEAST_PIECE = 1 << 16,  /* bytes of lines that are worth handing to a thread */
-    LEAST_TURNED = 3 << 20, /* of what is turned: threads write parts of the same cache lines */
-    MOVED = 8,              /* bytes that take as long to copy as an element does to turn */
+    LEAST_PIECE = 1 << 16,  /* bytes of rows that are worth a thread */
+    LEAST_TURNED = 3 << 20, /* bytes of tiles: threads share cache lines */
+    MOVED = 8,              /* bytes whose copy takes as long as transposing an element */
 };
 
-/* How many threads, and pieces: several for each, so that one that comes late takes fewer. */
+/* Chooses the number of threads and the size of a piece. Each thread gets several pieces on
+ * average, so that a late thread takes fewer. */
 static void share_out(const gop_task *task, int64_t threads, tiling *t)
 {
     const int64_t size = task->geometry.permutation.size;

@@ -1,11 +1,10 @@
 /*
- * tiles.h - cuts a permutation into tiles that are read and written in runs.
+ * tiles.h - cuts a permutation into tiles that are read and written in contiguous runs.
  *
- * Two axes matter: the input's fastest and the output's fastest. Where they are short, the next
- * ones join them as long as memory goes on without a gap, so that eight axes of eight have
- * tiles as good as two long ones. So a tile has two sides: x, a run of the input whose elements
- * lie anywhere in the output, and y, a run of the output whose elements lie anywhere in the
- * input. Where, is a table of offsets for each side.
+ * Two axes matter: the fastest of the input and of the output. If one is short, further axes
+ * that continue it without a gap join it, so that eight axes of eight have tiles as good as two
+ * long axes. So a tile has two sides: x, a run that is contiguous in the input, and y, a run
+ * that is contiguous in the output. A table for each side holds the offsets in the other array.
  */
 #ifndef GOP_CPU_TRANSPOSE_TILES_H
 #define GOP_CPU_TRANSPOSE_TILES_H
@@ -15,9 +14,9 @@
 #include "cpu/transpose/blocks.h"
 
 enum {
-    HEAR = 1 << 16,       /* elements between two looks for Ctrl-C */
-    TILE_BYTES = 1 << 14, /* of a tile: half of a first-level cache */
-    TILE_SIDE = 1024,     /* elements of a side, at most */
+    HEAR = 1 << 16,       /* elements between two checks for Ctrl-C */
+    TILE_BYTES = 1 << 14, /* bytes of a tile: half of an L1 cache */
+    TILE_SIDE = 1024,     /* most elements of a side */
     SMALL_BYTES = 1 << 17,
     CACHED_BYTES = 1 << 19,
     THIN_SIDE = 8,        /* elements of a whole side that tiles span */
@@ -32,14 +31,14 @@ enum {
 };
 
 typedef struct side {
-    int rank; /* fastest axis first */
+    int rank; /* axes, fastest first */
     int64_t extent[SIDE_AXES];
-    int64_t far[SIDE_AXES]; /* strides in the array where it is no run */
-    int64_t near;           /* stride in the other one */
+    int64_t far[SIDE_AXES]; /* strides in the array in which it is not contiguous */
+    int64_t near;           /* stride in the other array */
     int64_t size, tile;
 } side;
 
-/* A row's plan. */
+/* A kernel's plan. */
 typedef struct tiling {
     int tiled;  /* 0: blocks or lines serve better */
     int one;    /* there is one tile, and it is small */
@@ -49,16 +48,16 @@ typedef struct tiling {
     int workers;
     int64_t piece; /* elements that a thread takes at a time */
     side x, y;
-    int rank; /* of the axes that no tile spans */
+    int rank; /* number of the axes outside tiles */
     int64_t extent[GOP_MAX_NDIM], in[GOP_MAX_NDIM], out[GOP_MAX_NDIM];
-    int64_t outer, item; /* what the other axes have together; bytes of an item */
-    int64_t to, from;    /* bytes from where the arrays begin to the first tile */
-    blocking blocks;     /* in place of tiles and lines */
+    int64_t outer, item; /* elements of these axes; bytes of an item */
+    int64_t to, from;    /* byte offsets of the first tile in the arrays */
+    blocking blocks;     /* used instead of tiles and rows */
 } tiling;
 
-/* What each worker has beside its stack. Offsets are from the tile's first element. */
+/* Scratch of a worker. Offsets are relative to the tile's first element. */
 typedef struct room {
-    _Alignas(LINE) char buffer[2 * TILE_BYTES + 2 * LINE]; /* a tile that is turned */
+    _Alignas(LINE) char buffer[2 * TILE_BYTES + 2 * LINE]; /* a transposed tile */
     int64_t out_x[TILE_SIDE + 16], in_y[TILE_SIDE + 16];
 } room;
 
@@ -73,22 +72,22 @@ typedef struct tile {
 
 typedef void (*tile_fn)(const tiling *t, const tile *at);
 
-/* One call: the same with its memory. The first tile of a side ends where a line of memory
- * begins. */
+/* A call: the plan and its memory. The first tile of a side may be shorter, so that the others
+ * start at a cache line. */
 typedef struct tiles {
     const tiling *t;
     tile_fn copy;
     char *to;
     const char *from;
-    room *rooms;            /* one a worker */
-    int64_t head_x, head_y; /* elements of that first tile; 0: no such tile */
+    room *rooms;            /* one for each worker */
+    int64_t head_x, head_y; /* elements of the shorter first tile; 0: there is none */
     int64_t tiles_x, tiles_y, count;
-    int64_t groups, wide; /* of tiles along x, the last with what is left; tiles of a group */
+    int64_t groups, wide; /* groups of tiles along x; tiles of a group, the last has the rest */
 } tiles;
 
 /* ---- planning ---- */
 
-/* The input's fastest axis; one that is broadcast is read in no order at all. */
+/* The input's fastest axis, not counting broadcast axes. */
 static int input_fastest(const gop_permutation *p)
 {
     int x = p->rank - 1;
@@ -108,19 +107,19 @@ static void join(side *s, const gop_permutation *g, int axis, const int64_t *far
     *taken |= (uint64_t)1 << axis;
 }
 
-/* Axes that go on where the run ends, until it has that number of bytes. */
+/* Adds axes that continue the run in memory, until it has `elements` elements. */
 static void lengthen(side *s, const gop_permutation *g, const int64_t *near, const int64_t *far,
                      int64_t elements, uint64_t *taken)
 {
     for (int axis = g->rank - 1; axis >= 0 && s->size < elements; axis--) {
         if (*taken >> axis & 1 || near[axis] != s->near * s->size) continue;
         join(s, g, axis, far, taken);
-        axis = g->rank; /* look again: the next one may stand anywhere */
+        axis = g->rank; /* start again: the next one may be anywhere */
     }
 }
 
-/* The other side of a tile that has all of a thin one. If it is one run of memory on the far
- * side as well, nothing is lost where tiles are small, and the processor writes one while it
+/* Shortens the other side of a tile that spans all of a thin side. If the thin side is
+ * contiguous in both arrays, small tiles lose nothing, and the processor writes one while it
  * reads the next. */
 static void shorten(side *s, const side *thin, int64_t item)
 {
@@ -128,16 +127,16 @@ static void shorten(side *s, const side *thin, int64_t item)
     s->tile = gop_smaller(s->tile, THIN_BYTES / item / thin->size);
 }
 
-/* Tiles of whole lines. Those shorter than a line stay as they are. */
+/* Rounds a tile down to whole cache lines, unless it is shorter than a line. */
 static void whole_lines(side *s, int64_t item)
 {
     const int64_t line = LINE / item;
     if (s->tile < s->size && s->tile >= line) s->tile -= s->tile % line;
 }
 
-/* Fills the tiling, or returns 0 where lines serve better: where the fastest axis is the same
- * on both sides, or the tiles would be tiny. A side shorter than the tile's leaves its room to
- * the other: a thin array still has full tiles. */
+/* Fills the tiling. Returns 0 if rows are faster: if the fastest axis is the same in both
+ * arrays, or tiles would be tiny. If one side is short, the other is longer, so a thin array
+ * has full tiles. */
 static int find_tiles(const gop_task *task, int64_t item, tiling *t)
 {
     const gop_permutation *const p = &task->geometry.permutation;
@@ -145,7 +144,7 @@ static int find_tiles(const gop_task *task, int64_t item, tiling *t)
     const size_t axes = (size_t)p->rank * sizeof *p->extent;
     gop_permutation g; /* of its long arrays only what is used */
     const int64_t line = LINE / item, elements = TILE_BYTES / item;
-    int64_t run = gop_smaller(2 * line, 32) > line ? 2 * line : line; /* lines come in pairs */
+    int64_t run = gop_smaller(2 * line, 32) > line ? 2 * line : line; /* pairs of lines */
     uint64_t taken = 0;
     if (x == y) return 0;
     g.rank = p->rank;
@@ -207,7 +206,7 @@ static int is_thin(const tiling *t)
     return crumbs || (!parts && (t->x.tile < THIN || t->x.tile * t->y.tile < BLOCK_TILE));
 }
 
-/* A plan for `workers` workers, each with a room where there are tiles. */
+/* Plans a call for `workers` workers, each with a room if there are tiles. */
 static void plan_tiles(const gop_task *task, int workers, int stream, gop_plan *plan)
 {
     tiling *const t = GOP_OWN(tiling, plan);
@@ -241,7 +240,7 @@ static int64_t far_of(const side *s, int64_t i)
     return offset;
 }
 
-/* Offsets of n elements of a side from its element `first`. */
+/* Fills the table with the offsets of n elements of a side, relative to its element `first`. */
 static void fill_table(const side *s, int64_t first, int64_t n, int64_t *table)
 {
     int64_t index[GOP_MAX_NDIM], at = 0, rest = first;
@@ -271,8 +270,9 @@ static void tile_of(const side *s, int64_t head, int64_t k, int64_t *first, int6
     *n = gop_smaller(k ? s->tile : front, s->size - *first);
 }
 
-/* How much the first tile is shorter for the next one to begin with a line of memory. Tiles
- * shorter than a line stay as they are: the head must not be longer than a tile. */
+/* Elements of a shorter first tile, after which the next one starts at a cache line. Sides with
+ * tiles shorter than a line have none, because the first tile must not be longer than a tile.
+ */
 static int64_t head_of(const side *s, const void *memory, int64_t item)
 {
     const int64_t past = (int64_t)((uintptr_t)memory % LINE);
@@ -324,8 +324,8 @@ static uint64_t longest(int rank, const int64_t *stride)
     return found;
 }
 
-/* Threads have parts of the output that lie apart: where its outermost axis is one of x, a
- * group of tiles each. */
+/* Groups tiles so that threads write distant parts of the output: if its outermost axis is in
+ * x, each thread gets a group of tiles along x. */
 static void split(tiles *call)
 {
     const tiling *const t = call->t;
@@ -334,7 +334,8 @@ static void split(tiles *call)
     call->wide = call->tiles_x / call->groups;
 }
 
-/* Tiles along x follow each other: their rows of the input follow each other in memory. */
+/* Finds the tile of a number. Consecutive tiles go along x, so that their rows in the input are
+ * contiguous. */
 static void place(const tiles *call, int64_t number, tile *at)
 {
     const tiling *const t = call->t;
@@ -356,15 +357,15 @@ static void place(const tiles *call, int64_t number, tile *at)
     at->from = call->from + from * t->item;
 }
 
-/* Tiles [begin, end). A table holds for the next tile too, if that is as long and begins at the
- * same element, or wherever there is only one axis. */
+/* Runs tiles [begin, end). A table is reused for the next tile if that is not longer and starts
+ * at the same element; or anywhere, if the side has only one axis. */
 static void walk_tiles(void *argument, int64_t begin, int64_t end, int worker)
 {
     const tiles *const call = argument;
     const tiling *const t = call->t;
     room *const own = call->rooms + worker;
     tile now, next = {.out_x = own->out_x, .in_y = own->in_y, .buffer = own->buffer};
-    int64_t nx = 0, ny = 0; /* filled */
+    int64_t nx = 0, ny = 0; /* entries that are filled */
     now.x = now.y = -1;
     place(call, begin, &next);
     for (int64_t number = begin; number < end; number++) {

@@ -1,14 +1,13 @@
 /*
- * turn.h - squares of elements turned in vector registers, by the size of an item.
+ * turn.h - transposes squares of elements in vector registers, by the size of an item.
  *
- * turn_u8 to turn_u128 exchange rows and columns of as many rows as fill 16 bytes, turn_rows of
- * any number.
+ * turn_u8 to turn_u128 transpose as many rows as fill 16 bytes, turn_rows any number.
  */
 #ifdef D /* u8 u16 u32 u64 u128, LANES of which fill 16 bytes */
 
-/* LANES by LANES elements in registers. Zipping row k with row k + LANES/2, once for every bit
- * of the lane number, swaps that bit of the row number with one of the lane number. Unrolled
- * by force: in loops the vectors would live in memory. */
+/* Transposes LANES by LANES elements in registers. Zipping row k with row k + LANES/2, once for
+ * every bit of the lane number, swaps that bit of the row number with one of the lane number.
+ * The loops must be unrolled, otherwise the vectors would be in memory. */
 static inline void FN(square)(T *restrict out, int64_t pitch, const T *restrict in,
                               const int64_t *restrict in_y)
 {
@@ -31,8 +30,8 @@ static inline void FN(square)(T *restrict out, int64_t pitch, const T *restrict 
 #endif
 }
 
-/* So many rows of the next tile, if there is one, into the caches. GCC drops calls of what does
- * nothing else, unless it is inlined early. */
+/* Prefetches `rows` rows of the next tile, if there is one. GCC drops calls of a function that
+ * only prefetches, unless it is inlined early. */
 static ALWAYS_INLINE void FN(fetch)(int64_t nx, const void *next, const int64_t *restrict in_y,
                                     int rows)
 {
@@ -44,8 +43,8 @@ static ALWAYS_INLINE void FN(fetch)(int64_t nx, const void *next, const int64_t 
     }
 }
 
-/* LANES rows of a tile, as many columns of the buffer; nx is at least LANES. The last squares
- * overlap, so that none reads beyond its row. */
+/* Transposes LANES rows of a tile into columns of the buffer; nx is at least LANES. The last
+ * squares overlap, so that none reads beyond its row. */
 static inline void FN(turn)(T *restrict buffer, int64_t pitch, const T *restrict in,
                             const int64_t *restrict in_y, int64_t nx, const void *next)
 {
@@ -55,8 +54,8 @@ static inline void FN(turn)(T *restrict buffer, int64_t pitch, const T *restrict
     if (x < nx) FN(square)(buffer + (nx - LANES) * pitch, pitch, in + nx - LANES, in_y);
 }
 
-/* Any number of rows: element x of row y goes to out[x * pitch + y]. Items that fill a vector
- * go four at a time, a cache line of the output. */
+/* Transposes any number of rows: element x of row y goes to out[x * pitch + y]. Items of 16
+ * bytes go four at a time, which is a cache line of the output. */
 static inline void FN(turn_rows)(int64_t nx, int64_t ny, void *out, int64_t pitch,
                                  const void *in, const int64_t *in_y, const void *next)
 {
@@ -104,7 +103,7 @@ typedef uint64_t vec_u64 __attribute__((vector_size(16)));
 
 #define UNROLL _Pragma("GCC unroll 16")
 
-/* In the order of the dtypes: bytes are all that counts. */
+/* A launch table in the order of the dtypes, of which only the size matters. */
 #define BY_SIZE(f)                                                                             \
     {                                                                                          \
         f##_u8, f##_u8, f##_u16, f##_u32, f##_u64, f##_u8, f##_u16, f##_u32, f##_u64, f##_u16, \

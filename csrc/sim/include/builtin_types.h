@@ -1,3 +1,3 @@
 /*
- * builtin_types.h - for kernels that include it: what it declares is there without it.
+ * builtin_types.h - empty, for kernels that include it: its declarations are always present.
  */

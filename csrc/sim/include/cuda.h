@@ -1,4 +1,4 @@
 /*
- * cuda.h - for kernels that include it: the driver's functions are the host's, and kernels have
- * none of them.
+ * cuda.h - empty, for kernels that include it: driver functions are for the host, not for
+ * kernels.
  */

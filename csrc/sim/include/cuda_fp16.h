@@ -1,8 +1,8 @@
 /*
- * cuda_fp16.h - float16 for kernels that Python compiles: __half and what is done with one.
+ * cuda_fp16.h - float16 for kernels that Python compiles: __half and its operations.
  *
- * A sum, difference, product or quotient of two halves is computed as floats: their 24 bits are
- * enough that rounding once more gives the half that rounding once would have.
+ * A sum, difference, product or quotient of two halves is computed as floats and rounded to
+ * half. With 24 bits, the second rounding gives the same half as a single rounding.
  */
 #ifndef GOP_SIM_CUDA_FP16_H
 #define GOP_SIM_CUDA_FP16_H

@@ -1,4 +1,4 @@
 /*
- * cuda_runtime.h - for kernels that include it: on sim the language is all there is of it.
+ * cuda_runtime.h - for kernels that include it: on sim it is the language only.
  */
 #include "cuda/launch.h"

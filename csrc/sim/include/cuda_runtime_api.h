@@ -1,3 +1,3 @@
 /*
- * cuda_runtime_api.h - for kernels that include it: what it declares is there without it.
+ * cuda_runtime_api.h - empty, for kernels that include it: its declarations are always present.
  */

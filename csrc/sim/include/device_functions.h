@@ -1,3 +1,3 @@
 /*
- * device_functions.h - for kernels that include it: what it declares is there without it.
+ * device_functions.h - empty, for kernels that include it: its declarations are always present.
  */

@@ -1,4 +1,4 @@
 /*
- * device_launch_parameters.h - for kernels that include it: what it declares is there without
- * it.
+ * device_launch_parameters.h - empty, for kernels that include it: its declarations are always
+ * present.
  */

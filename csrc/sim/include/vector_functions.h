@@ -1,3 +1,3 @@
 /*
- * vector_functions.h - for kernels that include it: what it declares is there without it.
+ * vector_functions.h - empty, for kernels that include it: its declarations are always present.
  */

@@ -1,5 +1,6 @@
 /*
- * call.h - kernels that Python compiles and calls: what their parameters are, and the call.
+ * call.h - for kernels that Python compiles: descriptions of their parameters, and calls from
+ * Python.
  */
 #ifndef GOP_CUDA_CALL_H
 #define GOP_CUDA_CALL_H
@@ -10,13 +11,13 @@
 #include <string.h>
 #include <time.h>
 
-#define memcpy __builtin_memcpy /* in core/half.h: of a thread's own variables */
+#define memcpy __builtin_memcpy /* core/half.h copies a thread's own variables only */
 #include "cuda/launch.h"
 #undef memcpy
 #include "cuda/parameters.h"
 #include "sim/calls.h"
 
-/* ---- what would go past sim, or end Python ---- */
+/* ---- functions that would bypass sim, or end the Python process ---- */
 
 #define GOP_SIM_IS(name) noexcept __asm__(#name)
 extern "C" {
@@ -37,13 +38,13 @@ float fmaxf(float a, float b) GOP_SIM_IS(gop_sim_fmaxf);
 double fmin(double a, double b) GOP_SIM_IS(gop_sim_fmin);
 double fmax(double a, double b) GOP_SIM_IS(gop_sim_fmax);
 
-/* Nothing, which stays in a loop that a compiler finds empty. */
+/* Does nothing, but keeps the compiler from removing an empty loop. */
 static inline __attribute__((always_inline)) void gop_sim_turn()
 {
     __asm__ volatile("");
 }
 
-/* Called by code that -fsanitize=bounds and its like, and -fstack-protector, add. */
+/* Called by code that -fsanitize=bounds and similar checks, and -fstack-protector, insert. */
 __attribute__((visibility("hidden"), noinline)) void
 __ubsan_handle_out_of_bounds(void *array, uintptr_t index)
 {
@@ -75,7 +76,7 @@ enum gop_sim_compiler { gcc = __GNUC__, clang = 0 };
 
 /* ---- parameters and launches ---- */
 
-/* The code of parameter `i`, -1 behind the last. */
+/* The type code of parameter `i`; -1 after the last. */
 template <int... codes> static int gop_sim_describe(gop_codes<codes...>, unsigned i)
 {
     const int all[] = {codes..., -1};
@@ -97,7 +98,7 @@ template <int... numbers> struct gop_sim_up_to<0, numbers...> {
     typedef gop_sim_numbers<numbers...> type;
 };
 
-/* The arguments become what the kernel takes before any lane runs. */
+/* Converts the arguments to the kernel's parameter types before any lane runs. */
 template <typename... P, int... number>
 static gop_status gop_sim_call_with(const char *name, void (*kernel)(P...),
                                     const gop_sim_place *p, void **arguments,

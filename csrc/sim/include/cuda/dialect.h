@@ -1,8 +1,8 @@
 /*
- * dialect.h - what kernels of one's own may use of CUDA beyond what those of csrc/cuda do.
+ * dialect.h - CUDA for users' kernels, beyond what those of csrc/cuda use.
  *
- * The fast functions (__sinf, __fdividef) are the exact ones here: a GPU's may differ in their
- * last bits. docs/sim.md lists all that there is.
+ * The fast functions (__sinf, __fdividef) are the accurate ones here: a GPU's may differ in the
+ * last bits. docs/sim.md lists all functions.
  */
 #ifndef GOP_CUDA_DIALECT_H
 #define GOP_CUDA_DIALECT_H
@@ -78,10 +78,10 @@ GOP_DEVICE float __fdividef(float a, float b)
 }
 GOP_DEVICE float __saturatef(float a)
 {
-    return a > 0 ? a < 1 ? a : 1 : 0; /* and NaN is 0 */
+    return a > 0 ? a < 1 ? a : 1 : 0; /* NaN becomes 0 */
 }
 
-/* ---- the smaller and the larger of two floats: NaN is no number, and -0 is less than 0 ----
+/* ---- minimum and maximum of two floats: a NaN operand is ignored, and -0 is less than 0 ----
  */
 
 #define GOP_SIM_OF_TWO(name, a_type, b_type, type, exact)                                      \
@@ -99,7 +99,7 @@ GOP_SIM_LEAST_AND_MOST(double, float, double, )
 
 /* ---- integers ---- */
 
-/* Products of 24 bits. */
+/* Products of 24-bit integers. */
 GOP_DEVICE int __mul24(int a, int b)
 {
     return (int)((unsigned)((int)((unsigned)a << 8) >> 8) *
@@ -148,7 +148,7 @@ GOP_DEVICE int __ffsll(long long a)
     return __builtin_ffsll(a);
 }
 
-/* ---- the same bits as another type ---- */
+/* ---- reinterpretation of bits as another type ---- */
 
 #define GOP_SIM_BITS(name, from, to)                                                           \
     GOP_DEVICE to name(from value)                                                             \
@@ -166,7 +166,7 @@ GOP_SIM_BITS(__longlong_as_double, long long, double)
 
 /* ---- warps ---- */
 
-/* `combine` over the values of the lanes of `mask`, lowest first. */
+/* Combines the values of the lanes of `mask`, lowest first. */
 template <typename T, typename F>
 GOP_DEVICE T gop_sim_over_warp(unsigned mask, T value, T start, F combine)
 {
@@ -207,12 +207,12 @@ template <typename T> GOP_DEVICE unsigned __match_all_sync(unsigned mask, T valu
 
 /* ---- the rest ---- */
 
-/* Ends the kernel, and the launch fails. */
+/* Ends the kernel; the launch fails. */
 __attribute__((noreturn)) GOP_DEVICE void __trap()
 {
     gop_sim_abort();
 }
-/* Nanoseconds of this CPU: they say nothing about a GPU. */
+/* Nanoseconds of this CPU, which say nothing about a GPU. */
 GOP_DEVICE long long clock64()
 {
     return gop_sim_clock();

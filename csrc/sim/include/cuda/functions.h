@@ -1,15 +1,16 @@
 /*
- * functions.h - CUDA's functions of numbers: conversions, roundings, and what math.h has not.
+ * functions.h - CUDA's numeric functions: conversions, rounding modes, and those missing in
+ * math.h.
  *
- * A conversion to an integer gives the nearest one that there is; NaN gives 0 as 32 bits of a
- * float, and else the one value of which only the highest bit is set: PTX's cvt.
+ * A conversion to an integer saturates. NaN becomes 0 for 32-bit results of a float, otherwise
+ * the value of which only the highest bit is set, as in PTX's cvt.
  */
 #ifndef GOP_CUDA_FUNCTIONS_H
 #define GOP_CUDA_FUNCTIONS_H
 
 #include "sim/rounding.h"
 
-/* ---- the smaller and the larger of two integers ---- */
+/* ---- minimum and maximum of two integers ---- */
 
 #ifdef GOP_SIM_OWN
 #define GOP_SIM_INTEGERS(a_type, b_type, type)                                                 \
@@ -69,7 +70,7 @@ template <typename I, typename F> GOP_DEVICE I gop_sim_to_integer(F value)
 GOP_SIM_TO_INTEGERS(float, float, f)
 GOP_SIM_TO_INTEGERS(double, double, )
 
-/* ---- to floats, and operations, rounded by name ---- */
+/* ---- conversions to floats and operations, with a rounding mode ---- */
 
 #define GOP_SIM_EACH_MODE(make, ...)                                                           \
     make(ru, GOP_SIM_UP, __VA_ARGS__) make(rd, GOP_SIM_DOWN, __VA_ARGS__)                      \
@@ -157,7 +158,7 @@ GOP_DEVICE unsigned __funnelshift_rc(unsigned a, unsigned b, unsigned shift)
 {
     return (unsigned)(((uint64_t)b << 32 | a) >> (shift < 32 ? shift : 32));
 }
-/* Averages without overflow, downwards and (r) upwards; sums of differences. */
+/* Averages without overflow, rounded down and (r) up; sums of absolute differences. */
 GOP_DEVICE int __hadd(int a, int b)
 {
     return (int)(((long long)a + b) >> 1);
@@ -183,9 +184,9 @@ GOP_DEVICE unsigned __usad(unsigned a, unsigned b, unsigned c)
     return (a < b ? b - a : a - b) + c;
 }
 
-/* ---- what math.h has not; as on a GPU not rounded exactly ---- */
+/* ---- functions missing in math.h; as on a GPU they are not correctly rounded ---- */
 
-/* sin(pi x) and cos(pi x): of the quarter in which x lies, so that whole numbers are exact. */
+/* sin(pi x) and cos(pi x), by the quarter that x is in, so that they are exact for integers. */
 GOP_DEVICE double sinpi(double x)
 {
     const double turn = remainder(x, 2),
@@ -220,7 +221,7 @@ GOP_DEVICE float gop_sim_exp10f(float x)
 {
     return (float)pow(10, (double)x);
 }
-/* The C library declares these two for itself. */
+/* The C library declares these names itself. */
 #define __sincosf gop_sim_sincosf
 #define __exp10f gop_sim_exp10f
 #define exp10f gop_sim_exp10f

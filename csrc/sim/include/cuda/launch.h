@@ -1,22 +1,23 @@
 /*
- * launch.h - CUDA's language for a C++ compiler: what device.h finds here in place of nvcc's.
+ * launch.h - CUDA's language for a C++ compiler. device.h includes it here instead of nvcc's
+ * headers.
  *
- * `__shared__` is not here: it was rewritten before this file is compiled
- * (gpuops/_compile/simt.py).
+ * `__shared__` is not here, because gpuops/_compile/simt.py rewrites it before this file is
+ * compiled.
  */
 #ifndef GOP_CUDA_LAUNCH_H
 #define GOP_CUDA_LAUNCH_H
 
 #include <math.h>
 
-#define gop_sim_index uint3 /* the name that compilers tell users */
+#define gop_sim_index uint3 /* the name in compilers' messages */
 #include "core/arrays/half.h"
 #include "sim/simt.h"
 #undef gop_sim_index
 
 #define gop_fail gop_services->fail
 
-#ifndef GOP_SIM_OWN /* in kernels that Python compiles: gpuops/_compile/device_code.py */
+#ifndef GOP_SIM_OWN /* own kernels: gpuops/_compile/device_code.py removes them */
 #define __global__
 #define __device__
 #define __host__
@@ -27,7 +28,8 @@
 #define __restrict__ __restrict
 #define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
-/* Always inlined: two files may mean different functions by one name, as nvcc allows. */
+/* Always inlined, because two files may have different functions of one name, as nvcc allows.
+ */
 #define GOP_DEVICE inline __attribute__((always_inline))
 
 /* ---- types ---- */
@@ -38,8 +40,8 @@ struct dim3 {
     constexpr dim3(uint3 i) : x(i.x), y(i.y), z(i.z) {}
 };
 
-/* A vector type is one access of all its bytes, as it is on a GPU: so its copies are made by
- * a load of that width, not member by member. */
+/* A copy of a vector type is one access of all its bytes, as on a GPU. So it is made by a load
+ * of that width, not member by member. */
 #define GOP_SIM_VECTOR(name, item, count, members)                                             \
     struct __align__(sizeof(item) * count) name                                                \
     {                                                                                          \
@@ -73,7 +75,7 @@ struct dim3 {
     {                                                                                          \
         return name(x, y, z, w);                                                               \
     }
-/* Three members lie as in an array and are accessed one by one, on a GPU as well. */
+/* Three members are accessed one by one, as on a GPU. */
 #define GOP_SIM_VECTOR3(name, item)                                                            \
     struct name {                                                                              \
         item x, y, z;                                                                          \
@@ -90,7 +92,7 @@ struct dim3 {
     {                                                                                          \
         return name(x, y, z);                                                                  \
     }
-/* A vector of 32 bytes: more than one access. */
+/* A vector of 32 bytes takes more than one access. */
 #define GOP_SIM_VECTOR32(name, item)                                                           \
     struct __align__(16) name                                                                  \
     {                                                                                          \
@@ -142,9 +144,10 @@ GOP_SIM_VECTOR32(longlong4, long long)
 GOP_SIM_VECTOR32(ulonglong4, unsigned long long)
 GOP_SIM_VECTOR32(double4, double)
 
-/* ---- where a thread is ---- */
+/* ---- a thread's indices ---- */
 
-/* Asked for axis by axis: an axis that is not used is not asked for, one that is, once. */
+/* The axes are read separately, so that an unused axis is never read, and a used one only once.
+ */
 #define GOP_SIM_PLACE(name)                                                                    \
     GOP_DEVICE uint3 name()                                                                    \
     {                                                                                          \
@@ -166,15 +169,15 @@ GOP_SIM_PLACE(gop_sim_grid_size)
 
 #define GOP_LAUNCH(ctx, kernel, grid, block, shared, ...)                                      \
     gop_sim_launch_((ctx)->device.ordinal, 0, #kernel, kernel, grid, block, shared, __VA_ARGS__)
-/* Here a kernel begins when the one before has ended. */
+/* Here a kernel starts when the one before has ended. */
 #define GOP_LAUNCH_FOLLOWED(ctx, is_followed, ...)                                             \
     ((void)(is_followed), GOP_LAUNCH(ctx, __VA_ARGS__))
 #define GOP_LAUNCH_FIRST(ctx, task, is_followed, ...)                                          \
     ((void)(task), GOP_LAUNCH_FOLLOWED(ctx, is_followed, __VA_ARGS__))
 #define GOP_LAUNCH_EARLY GOP_LAUNCH
 GOP_DEVICE void grid_dependency_sync(void) {}
-/* And one block ends before the next begins, so that a grid whose blocks wait for each other
- * has one. A GPU that is not there is taken to hold one a multiprocessor. */
+/* One block ends before the next starts, so a grid with a grid barrier has one block. An
+ * imagined GPU is assumed to hold one block per multiprocessor. */
 #define GOP_LAUNCH_TOGETHER GOP_LAUNCH
 #define GOP_AT_ONCE(ctx, kernel, threads, shared, blocks)                                      \
     ((void)(kernel), *(blocks) = (ctx)->imagined ? (ctx)->info.processors : 1, GOP_OK)
@@ -208,7 +211,7 @@ static inline bool gop_is_sim(void)
     return true;
 }
 
-/* Whether a*b + c may become one instruction here: not on every x86-64. */
+/* Whether a*b + c may become an fma here: not on every x86-64. */
 static inline bool gop_contracts(void)
 {
 #ifdef __x86_64__

@@ -4,7 +4,7 @@
 #ifndef GOP_CUDA_WARP_H
 #define GOP_CUDA_WARP_H
 
-/* ---- barriers and fences; `line` is the call's own ---- */
+/* ---- barriers and fences; `line` is the source line of the call ---- */
 
 GOP_DEVICE void __syncthreads(int line = __builtin_LINE())
 {
@@ -39,7 +39,7 @@ GOP_DEVICE void __threadfence_system()
     gop_sim_fence(1);
 }
 
-/* ---- shuffles: `width` lanes, a power of two, are a group of their own ---- */
+/* ---- shuffles: each group of `width` lanes, a power of two, shuffles separately ---- */
 
 template <typename T> GOP_DEVICE T gop_sim_shuffle(unsigned mask, T value, unsigned source)
 {
@@ -74,7 +74,7 @@ GOP_DEVICE T gop_sim_shuffle_xor(unsigned mask, T value, int with, int width)
     const bool inside = (from | (unsigned)(width - 1)) <= (lane | (unsigned)(width - 1));
     return gop_sim_shuffle(mask, value, inside ? from : lane);
 }
-/* For the types that CUDA has them for: smaller ones become int. */
+/* For the types that CUDA supports; smaller ones become int. */
 #define GOP_SIM_SHUFFLE_ONE(name, kind, type, by)                                              \
     GOP_DEVICE type name(unsigned mask, type value, by number, int width = GOP_SIM_WARP)       \
     {                                                                                          \
@@ -108,7 +108,7 @@ GOP_DEVICE int __all_sync(unsigned mask, int value)
 {
     return __ballot_sync(mask, !value) == 0;
 }
-/* CUDA promises no more than that the caller is among them. */
+/* CUDA guarantees only that the caller is in the mask. */
 GOP_DEVICE unsigned __activemask()
 {
     return 1u << gop_sim_lane_of_warp();
@@ -140,7 +140,7 @@ template <> struct gop_sim_word<8> {
     typedef uint64_t type;
 };
 
-/* *address = change(*address); returns what was there before. */
+/* *address = change(*address). Returns the old value. */
 template <typename T, typename F>
 GOP_DEVICE T gop_sim_atomic(T *address, F change, bool compares = false)
 {
@@ -156,7 +156,7 @@ GOP_DEVICE T gop_sim_atomic(T *address, F change, bool compares = false)
     return value;
 }
 
-/* The second argument takes any type that converts, as CUDA's overloads do. */
+/* The second argument may be of any type that converts, as with CUDA's overloads. */
 template <typename T> struct gop_sim_same {
     typedef T type;
 };
@@ -195,7 +195,7 @@ template <typename T> struct gop_sim_if<T, true> {
     {                                                                                          \
         return gop_sim_atomic(address, [=](T old) -> T { return expression; });                \
     }
-/* One block's, the device's and the system's are the same here. */
+/* Block, device and system scope are the same here. */
 #define GOP_SIM_ATOMIC(name, types, expression)                                                \
     GOP_SIM_ATOMIC_OF(name, types, expression)                                                 \
     GOP_SIM_ATOMIC_OF(name##_block, types, expression)                                         \
@@ -244,7 +244,7 @@ template <typename T> GOP_DEVICE void __stcs(T *address, T value)
 
 /* ---- arithmetic ---- */
 
-#ifndef GOP_SIM_OWN /* which have CUDA's own overloads: dialect.h */
+#ifndef GOP_SIM_OWN /* else dialect.h has CUDA's overloads */
 template <typename A, typename B> GOP_DEVICE auto min(A a, B b) -> decltype(true ? A(0) : B(0))
 {
     return b < a ? b : a;
@@ -274,7 +274,8 @@ GOP_DEVICE float __fadd_rn(float a, float b)
 {
     return a + b;
 }
-/* Four bytes of the eight of b and a, lowest first; a digit of the selector names one. */
+/* Selects four of the eight bytes of b and a, lowest first; each digit of the selector names
+ * one. */
 GOP_DEVICE unsigned __byte_perm(unsigned a, unsigned b, unsigned selector)
 {
     const uint64_t bytes = (uint64_t)b << 32 | a;
@@ -283,7 +284,7 @@ GOP_DEVICE unsigned __byte_perm(unsigned a, unsigned b, unsigned selector)
         word |= (unsigned)(bytes >> 8 * (selector >> 4 * i & 7) & 0xff) << 8 * i;
     return word;
 }
-/* The low word of b and a shifted right. */
+/* The low word of b:a shifted right. */
 GOP_DEVICE unsigned __funnelshift_r(unsigned a, unsigned b, unsigned shift)
 {
     return (unsigned)(((uint64_t)b << 32 | a) >> (shift & 31));

@@ -1,13 +1,13 @@
 /*
- * builtins.h - OpenCL C's functions: arithmetic of numbers and of vectors, conversions,
- * atomics.
+ * builtins.h - OpenCL C's functions: arithmetic of scalars and vectors, conversions, atomics.
  *
- * mad() rounds twice here; where OpenCL leaves the last bits to the device, so does this.
+ * mad() rounds twice here. Where OpenCL leaves the last bits to the device, they may differ
+ * here too.
  */
 #ifndef GOP_OPENCL_BUILTINS_H
 #define GOP_OPENCL_BUILTINS_H
 
-/* ---- of numbers ---- */
+/* ---- scalars ---- */
 
 GOP_DEVICE void mem_fence(unsigned)
 {
@@ -130,7 +130,7 @@ GOP_CL_INTEGERS(GOP_CL_CLAMP)
 GOP_CL_CLAMP(float, int)
 GOP_CL_CLAMP(double, long)
 
-/* ---- the same of each element of vectors ---- */
+/* ---- the same for each element of vectors ---- */
 
 #define GOP_CL_EACH(...)                                                                       \
     {                                                                                          \

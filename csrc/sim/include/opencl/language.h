@@ -1,8 +1,8 @@
 /*
- * language.h - OpenCL C's words over CUDA's, for kernels that Python compiles for sim.
+ * language.h - OpenCL C on top of the CUDA headers, for kernels that Python compiles for sim.
  *
- * What C++ cannot say of OpenCL C was rewritten before (gpuops/_compile/opencl_c.py): address
- * spaces, vector literals, parts of vectors, the names of vector types (float4 is cl_float4).
+ * gpuops/_compile/opencl_c.py has rewritten what C++ cannot express: address spaces, vector
+ * literals, parts of vectors, the names of vector types (float4 is cl_float4).
  */
 #ifndef GOP_OPENCL_LANGUAGE_H
 #define GOP_OPENCL_LANGUAGE_H
@@ -30,13 +30,13 @@
 #define restrict __restrict
 
 typedef unsigned char uchar; /* the C library has ushort, uint and ulong */
-/* Read and written by vload_half and vstore_half: OpenCL 1.2 does no arithmetic with it. */
+/* Read and written by vload_half and vstore_half; OpenCL 1.2 has no arithmetic with it. */
 struct __half {
     uint16_t bits;
 };
 typedef __half half;
 
-/* ---- where a work-item is ---- */
+/* ---- a work-item's indices ---- */
 
 GOP_DEVICE size_t get_local_id(unsigned axis)
 {
@@ -67,9 +67,9 @@ GOP_DEVICE size_t get_global_offset(unsigned)
     return 0;
 }
 
-/* ---- local memory that the launch gives ---- */
+/* ---- local memory that is passed at the launch ---- */
 
-/* A parameter that points to local memory: an offset in bytes from the begin of the block's. */
+/* A parameter that points to local memory: a byte offset from the start of the block's. */
 template <typename T> struct gop_cl_local {
     int64_t at;
     GOP_DEVICE operator T *() const
@@ -80,8 +80,8 @@ template <typename T> struct gop_cl_local {
 
 #include "opencl/vectors.h"
 
-/* ---- parameters: as cuda/parameters.h says them; + 1024 for local memory, + 65536 for each
- * element of a vector ---- */
+/* ---- parameters: codes as in cuda/parameters.h, plus 1024 for local memory, plus 65536 for
+ * each element of a vector ---- */
 
 template <typename T, int N> struct gop_parameter<gop_vec<T, N> *> {
     enum { value = gop_letter<T>::value + 256 + 65536 * N };

@@ -1,13 +1,13 @@
 /*
- * vectors.h - OpenCL C's vectors: of 2, 3, 4, 8 and 16 elements, with its operators.
+ * vectors.h - OpenCL C's vectors of 2, 3, 4, 8 and 16 elements, with its operators.
  *
- * As on a GPU a copy of a vector is an access of all its bytes, of 16 at a time where it has
- * more. An element by its name is an access of that element.
+ * As on a GPU, a copy of a vector is one access of all its bytes, or of 16 bytes at a time if
+ * it has more. An element that is named is accessed by itself.
  */
 #ifndef GOP_OPENCL_VECTORS_H
 #define GOP_OPENCL_VECTORS_H
 
-/* Elements that are kept: three take the room of four. */
+/* The number of stored elements: three take the room of four. */
 template <int N> struct gop_cl_kept {
     enum { value = N == 3 ? 4 : N };
 };
@@ -61,7 +61,7 @@ template <typename T, int N> struct gop_vec : gop_cl_store<T, N> {
     {
         for (int i = 0; i < N; i++) v[i] = all;
     }
-    /* A literal: elements and vectors, one after the other. */
+    /* A literal: elements and vectors in order. */
     template <typename A, typename B, typename... More>
     GOP_DEVICE gop_vec(const A &a, const B &b, const More &...more)
     {
@@ -77,7 +77,7 @@ template <typename T, int N> struct gop_vec : gop_cl_store<T, N> {
     {
         for (int i = 0; i < M; i++) put(at, part.v[i]);
     }
-    /* Parts by name: a value, and a place to store to. */
+    /* Named parts: as a value, and as an lvalue. */
     template <int... which> GOP_DEVICE gop_vec<T, sizeof...(which)> gop_cl_part() const
     {
         return gop_vec<T, sizeof...(which)>(v[which]...);
@@ -89,7 +89,7 @@ template <typename T, int N> struct gop_vec : gop_cl_store<T, N> {
         ((v[which] = part.v[i++]), ...);
         return *this;
     }
-    /* The lower half, the upper one, elements of even numbers, of odd ones. */
+    /* Elements of the lower half (0), the upper half (1), even (2) and odd (3) numbers. */
     template <int half> static GOP_DEVICE constexpr int in_half(int i)
     {
         return half == 0 ? i : half == 1 ? KEPT / 2 + i : 2 * i + (half == 3);
@@ -106,7 +106,7 @@ template <typename T, int N> struct gop_vec : gop_cl_store<T, N> {
         return *this;
     }
 };
-template <typename T> struct gop_vec<T, 1> { /* half of two elements: a number */
+template <typename T> struct gop_vec<T, 1> { /* half of two elements is a scalar */
     T v[1];
     GOP_DEVICE operator T() const { return v[0]; }
     gop_vec() = default;
@@ -116,7 +116,7 @@ template <typename T> struct gop_vec<T, 1> { /* half of two elements: a number *
 template <typename T> struct gop_cl_itself {
     typedef T type;
 };
-template <int bytes> struct gop_cl_mask; /* what a comparison gives */
+template <int bytes> struct gop_cl_mask; /* the result of a comparison */
 template <> struct gop_cl_mask<1> {
     typedef signed char type;
 };
@@ -131,7 +131,7 @@ template <> struct gop_cl_mask<8> {
 };
 #define GOP_CL_TRUTH(T) typename gop_cl_mask<sizeof(T)>::type
 
-/* Operands are copies: so an operand in memory is loaded whole. */
+/* Operands are passed by value, so that an operand in memory is loaded whole. */
 
 #define GOP_CL_BINARY(result, op, sign)                                                        \
     template <typename T, int N>                                                               \
