@@ -23,8 +23,8 @@
 #include <math.h>
 
 #include "core/choice.h"
-#include "cuda/common/remembered.h"
 #include "cuda/matmul/outer.h"
+#include "cuda/matmul/question.h"
 #include "cuda/matmul/tall.h"
 #include "cuda/matmul/tiling.h"
 #include "cuda/matmul/wgmma_f16.h"

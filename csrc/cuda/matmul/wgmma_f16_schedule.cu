@@ -10,7 +10,7 @@
  */
 #include <math.h>
 
-#include "cuda/common/remembered.h"
+#include "cuda/matmul/question.h"
 #include "cuda/matmul/wgmma_f16.h"
 
 /* On an H200, fitted to 1085 schedules of 130 products timed there on 2026-11-29, which it
