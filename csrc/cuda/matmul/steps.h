@@ -236,10 +236,12 @@ template <typename T, int PIECES, bool HALF, int W, int C>
 static gop_status launch_engine_of(gop_ctx *ctx, const engine_job &job)
 {
     const int wave = ctx->info.processors / C;
-    GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_engine_kernel<PIECES, HALF, T, W, C>),
-                             gop_cuda_grid((job.items < wave ? job.items : wave) * C, C),
-                             ENGINE_THREADS, ENGINE_SHARED, job));
-    if (job.slices == 1) return GOP_OK;
+    const gop_cuda_grid grid((job.items < wave ? job.items : wave) * C, C);
+    if (job.slices == 1)
+        return GOP_LAUNCH_EARLY(ctx, (matmul_engine_kernel<PIECES, HALF, T, W, C>), grid,
+                                ENGINE_THREADS, ENGINE_SHARED, job);
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, true, (matmul_engine_kernel<PIECES, HALF, T, W, C>), grid,
+                                ENGINE_THREADS, ENGINE_SHARED, job));
     return GOP_LAUNCH_EARLY(ctx, (matmul_parts_kernel<HALF, T, W, C>),
                             (unsigned)((job.items - job.whole) / job.slices * W * C * 16),
                             ENGINE_CONSUMERS, 0, job);
@@ -260,8 +262,9 @@ static gop_status pieces_step(gop_ctx *ctx, const split_plan &plan, const split_
     const image_job pack = image_job_of<T, PIECES>(plan, s);
     engine_job job = engine_job_of(ctx, plan, s, pack);
     job.wanted = (unsigned *)(s.scratch + plan.at_wanted);
-    GOP_TRY(GOP_LAUNCH(ctx, (matmul_pack_kernel<T, PIECES>), packers_of(ctx, pack),
-                       THREADS_OF_PACK, 0, pack));
+    /* Two kernels become one graph. */
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, job.slices == 1, (matmul_pack_kernel<T, PIECES>),
+                                packers_of(ctx, pack), THREADS_OF_PACK, 0, pack));
     GOP_TRY((launch_engine<T, PIECES, false>(ctx, *s.cut, job)));
     matmul_product<T> rest = s.p;
     rest.part.wanted = job.wanted;
