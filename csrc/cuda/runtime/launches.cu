@@ -277,6 +277,7 @@ static int is_allowed(const gop_ctx *ctx, const gop_cuda_kernel *k)
 static gop_status allow_shared(const gop_ctx *ctx, const void *kernel)
 {
     const void **const place = place_of_wide(ctx, kernel);
+    if (__atomic_load_n(place, __ATOMIC_ACQUIRE) == kernel) return GOP_OK;
     cudaFuncAttributes code;
     GOP_TRY(
         gop_cuda_check(cudaFuncGetAttributes(&code, kernel), "asking for a kernel's limits"));
@@ -295,7 +296,7 @@ gop_status gop_cuda_enqueue(gop_ctx *ctx, const gop_cuda_kernel *k)
         return GOP_OK;
     status = gop_cuda_enter(ctx->device.ordinal, &previous);
     if (status == GOP_OK) {
-        if (!is_allowed(ctx, k)) status = allow_shared(ctx, k->function);
+        if (k->shared > UNASKED) status = allow_shared(ctx, k->function);
         if (status == GOP_OK) status = launch_now(t, k);
         gop_cuda_leave(ctx->device.ordinal, previous);
     }
