@@ -114,8 +114,11 @@ template <typename T>
 static gop_status matmul_outer(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const matmul_product<T> p = matmul_product_of<T>(task, matmul_part_of(task, step));
-    return p.g.k > OUTER_DEPTH ? outer_enqueue<T, 16>(ctx, task, p)
-                               : outer_enqueue<T, 8>(ctx, task, p);
+    /* Tiles of twice the rows where few of them stay empty. */
+    const int64_t rows = p.part.rows, few = outer_shape<T, 8>::M, many = outer_shape<T, 16>::M;
+    const bool fits = blocks_for(rows, many) * many <= blocks_for(rows, few) * few;
+    return p.g.k > OUTER_DEPTH && fits ? outer_enqueue<T, 16>(ctx, task, p)
+                                       : outer_enqueue<T, 8>(ctx, task, p);
 }
 
 static gop_status matmul_outer_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
