@@ -95,7 +95,7 @@ template <typename tile> struct mma_feed<tile, 1> {
             const int some = count(e), shift = (int)((uintptr_t)at % 16);
             if (near == 1) {
                 const uint4 *const piece = reinterpret_cast<const uint4 *>(
-                    reinterpret_cast<uintptr_t>(at) - (unsigned)shift);
+                    reinterpret_cast<const char *>(at) - shift);
                 low[e] = some > 0 ? piece[0] : zero;
                 high[e] = shift + some * (int)sizeof(T) > 16 ? piece[1] : zero;
                 continue;
