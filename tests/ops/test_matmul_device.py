@@ -125,7 +125,7 @@ def test_halves_anywhere(word, kernel):
 
 
 @pytest.mark.parametrize("word", ["float32", "complex64"])
-@pytest.mark.parametrize("shape", [(512, 128), (2, 577, 64), (700, 90), (3, 300, 1000)], ids=str)
+@pytest.mark.parametrize("shape", [(512, 128), (2, 577, 64), (700, 90), (3, 300, 999)], ids=str)
 def test_an_array_times_its_own_transpose(shape, word):
     generator = torch.Generator("cuda").manual_seed(3)
     a = torch.randn(shape, dtype=getattr(torch, word), device="cuda", generator=generator)

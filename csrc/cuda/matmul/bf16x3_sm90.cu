@@ -211,10 +211,9 @@ static gop_status bf16x3_enqueue(gop_ctx *ctx, const gop_task *task, const bf16x
     typedef bf16x3_shape<N, W> shape;
     const int most = CLUSTER > 1 ? w.job.items : ctx->info.processors;
     const int clusters = w.job.items < most ? w.job.items : most;
-    GOP_TRY(GOP_LAUNCH_FIRST(ctx, task, w.job.slices > 1,
-                             (matmul_bf16x3_kernel<N, W, CLUSTER, A_ALONG, B_ALONG>),
-                             gop_cuda_grid(clusters * CLUSTER, CLUSTER), BF16X3_THREADS,
-                             shape::SHARED, w));
+    GOP_TRY(GOP_LAUNCH_FIRST(
+        ctx, task, w.job.slices > 1, (matmul_bf16x3_kernel<N, W, CLUSTER, A_ALONG, B_ALONG>),
+        gop_cuda_grid(clusters * CLUSTER, CLUSTER), BF16X3_THREADS, shape::SHARED, w));
     if (w.job.slices == 1) return GOP_OK;
     return GOP_LAUNCH_EARLY(ctx, (matmul_bf16x3_parts_kernel<N, W>),
                             (unsigned)((w.job.tiles - w.job.whole) * shape::CHUNKS),

@@ -363,8 +363,16 @@ static void expect_anew(const gop_ctx *ctx, const gop_task *task, int all, doubl
     for (int c = 0; c < CANDIDATE_COUNT; c++) seconds[c] = INFINITY;
     /* where there is nothing to do all are as good, but extents divide */
     const auto some = [](int64_t extent) { return extent > 0 ? extent : 1; };
-    const tiling_of p = {some(g.m),    some(g.n), some(g.k),   some(g.batches), (int)item,
-                         s.processors, s.a.along, !s.a.narrow, s.b.along,       !s.b.narrow,
+    const tiling_of p = {some(g.m),
+                         some(g.n),
+                         some(g.k),
+                         some(g.batches),
+                         (int)item,
+                         s.processors,
+                         s.a.along,
+                         !s.a.narrow,
+                         s.b.along,
+                         !s.b.narrow,
                          matmul_dense(g, task->in[0].data, g.m, g.a_row, g.a_col),
                          matmul_dense(g, task->in[1].data, g.n, g.b_col, g.b_row)};
     double least = INFINITY; /* of rows that take every call, which stand first */

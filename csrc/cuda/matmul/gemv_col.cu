@@ -223,8 +223,9 @@ static gop_status matmul_gemv_col_plan(const gop_ctx *ctx, const gop_task *task,
     thin_scratch(task, g, cut, plan);
     if (cut->flat) {
         static const gop_launch flat[] = {
-            matmul_gemv_flat<float16>, matmul_gemv_flat<bfloat16>,  matmul_gemv_flat<float>,
-            matmul_gemv_flat<double>,  matmul_gemv_flat<complex64>, matmul_gemv_flat<complex128>};
+            matmul_gemv_flat<float16>,   matmul_gemv_flat<bfloat16>,
+            matmul_gemv_flat<float>,     matmul_gemv_flat<double>,
+            matmul_gemv_flat<complex64>, matmul_gemv_flat<complex128>};
         plan->launch = flat[task->in[0].dtype - GOP_FLOAT16];
         return GOP_OK;
     }

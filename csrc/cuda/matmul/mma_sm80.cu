@@ -82,7 +82,8 @@ template <typename tile> struct mma_feed<tile, 1> {
     /* How many of group e exist. */
     GOP_DEVICE int count(int e) const
     {
-        const bool some = line + e * tile::LINE_STEP < exist && term + e * tile::TERM_STEP < left;
+        const bool some =
+            line + e * tile::LINE_STEP < exist && term + e * tile::TERM_STEP < left;
         const int of_near = tile::TERM == 1 ? left - term : exist - line;
         return !some ? 0 : of_near < tile::ITEMS ? of_near : +tile::ITEMS;
     }
@@ -94,8 +95,8 @@ template <typename tile> struct mma_feed<tile, 1> {
             const T *const at = from + e * step;
             const int some = count(e), shift = (int)((uintptr_t)at % 16);
             if (near == 1) {
-                const uint4 *const piece = reinterpret_cast<const uint4 *>(
-                    reinterpret_cast<const char *>(at) - shift);
+                const uint4 *const piece =
+                    reinterpret_cast<const uint4 *>(reinterpret_cast<const char *>(at) - shift);
                 low[e] = some > 0 ? piece[0] : zero;
                 high[e] = shift + some * (int)sizeof(T) > 16 ? piece[1] : zero;
                 continue;
@@ -292,10 +293,10 @@ static gop_status mma_enqueue(gop_ctx *ctx, const matmul_product<T> &p, int stor
     const size_t stage =
         shape::template tile<M, A_ALONG>::SIZE + shape::template tile<N, B_ALONG>::SIZE;
     const size_t stages = MMA_STAGES * stage, results = M * shape::LINE;
-    return GOP_LAUNCH_FOLLOWED(
-        ctx, p.part.split > 1, (matmul_mma_kernel<T, M, N, W, A_ALONG, B_ALONG, VA, VB>),
-        (matmul_tile_count<M, N>(p)), shape::THREADS,
-        (stages > results ? stages : results) * sizeof(T), p, store);
+    return GOP_LAUNCH_FOLLOWED(ctx, p.part.split > 1,
+                               (matmul_mma_kernel<T, M, N, W, A_ALONG, B_ALONG, VA, VB>),
+                               (matmul_tile_count<M, N>(p)), shape::THREADS,
+                               (stages > results ? stages : results) * sizeof(T), p, store);
 }
 
 template <typename T>

@@ -260,10 +260,9 @@ static gop_status matmul_ring(gop_ctx *ctx, const gop_task *task, int64_t)
                                     shape::STAGES * shape::BYTES, p, factors, plan.stages,
                                     plan.wide, wanted));
     else
-        GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_ring_kernel<T, ALONG, NT>),
-                                 (unsigned)plan.cut.blocks, THIN_THREADS,
-                                 shape::STAGES * shape::BYTES, p, factors, plan.stages,
-                                 plan.wide, wanted));
+        GOP_TRY(GOP_LAUNCH_EARLY(
+            ctx, (matmul_ring_kernel<T, ALONG, NT>), (unsigned)plan.cut.blocks, THIN_THREADS,
+            shape::STAGES * shape::BYTES, p, factors, plan.stages, plan.wide, wanted));
     GOP_TRY(thin_add_partials<T>(ctx, task, p.part));
     if constexpr (shape::SPLIT) {
         matmul_part whole = {0, p.g.batches, 0, task->geometry.gemm.m, 1, p.g.k, 0};

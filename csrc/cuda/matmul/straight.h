@@ -47,8 +47,8 @@ static inline straight_operand straight_operand_of(const gop_gemm &g, const int6
     o.line = o.outer > 1 ? o.from_outer : (o.inner + unit - 1) / unit * unit;
     o.batch = uniform == 0 ? o.line * o.outer : uniform;
     const int before = shifts ? (int)((uintptr_t)data % 16) : 0;
-    o.copied = (o.inner > 1 && o.from_inner != 1) ||
-               !straight_strides((const char *)data - before, o);
+    o.copied =
+        (o.inner > 1 && o.from_inner != 1) || !straight_strides((const char *)data - before, o);
     o.shift = o.copied ? 0 : before / item;
     if (o.copied) {
         o.line = (o.inner + unit - 1) / unit * unit;
@@ -167,10 +167,9 @@ static inline gop_status straighten(gop_ctx *ctx, const straight_operand &o, con
                                     bool is_followed = false)
 {
     const int64_t chunks = o.batches * o.outer * (o.line / 8);
-    return GOP_LAUNCH_FOLLOWED(ctx, is_followed, matmul_straighten_kernel,
-                               (unsigned)blocks_for(chunks, 256), 256, 0, o,
-                               matmul_geometry_of(g), is_b, (const uint16_t *)from,
-                               (uint16_t *)to);
+    return GOP_LAUNCH_FOLLOWED(
+        ctx, is_followed, matmul_straighten_kernel, (unsigned)blocks_for(chunks, 256), 256, 0,
+        o, matmul_geometry_of(g), is_b, (const uint16_t *)from, (uint16_t *)to);
 }
 
 static inline gop_status straight_map(gop_cuda_tensor_map *map, const straight_operand &o,

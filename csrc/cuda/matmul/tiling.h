@@ -15,7 +15,8 @@ struct tiling_of {
     int item, processors;
     bool a_along, a_wide, b_along,
         b_wide; /* terms are contiguous; all vectors of 16 bytes are aligned and whole */
-    bool a_dense, b_dense; /* one matrix whose terms follow each other without gaps, at 16 bytes */
+    bool a_dense,
+        b_dense; /* one matrix whose terms follow each other without gaps, at 16 bytes */
 };
 
 /* Whether an operand's lines are neighbours, and its terms follow each other without gaps. */
@@ -302,7 +303,7 @@ static inline matmul_tiling mma_tiling(const tiling_of &p)
 {
     static const int tiles[MMA_TILES][3] = {{64, 64, 4096 + 2048}, {128, 128, 13000 + 4096}};
     static const int held[MMA_TILES] = {4, 2}; /* blocks of an SM */
-    enum { SHORTEST = 256 }; /* terms of a chunk */
+    enum { SHORTEST = 256 };                   /* terms of a chunk */
     matmul_tiling best = {};
     int64_t least = 0;
     for (int way = 0; way < MMA_TILES; way++) {

@@ -358,13 +358,12 @@ static gop_status launch_tiles(gop_ctx *ctx, const gop_task *task, const wgmma_f
     gop_status status = GOP_OK;
 #define GO(at, bt)                                                                             \
     if (plan.a.transposed == at && plan.b.transposed == bt)                                    \
-        status =                                                                               \
-            copied && !added                                                                   \
-                ? GOP_LAUNCH_EARLY(ctx, (matmul_wgmma_f16_kernel<T, SHAPE, at, bt>), grid,     \
-                                   BLOCK_THREADS, R::BYTES, w)                                 \
-                : GOP_LAUNCH_FIRST(ctx, task, added,                                           \
-                                   (matmul_wgmma_f16_kernel<T, SHAPE, at, bt>), grid,          \
-                                   BLOCK_THREADS, R::BYTES, w);
+        status = copied && !added                                                              \
+                     ? GOP_LAUNCH_EARLY(ctx, (matmul_wgmma_f16_kernel<T, SHAPE, at, bt>),      \
+                                        grid, BLOCK_THREADS, R::BYTES, w)                      \
+                     : GOP_LAUNCH_FIRST(ctx, task, added,                                      \
+                                        (matmul_wgmma_f16_kernel<T, SHAPE, at, bt>), grid,     \
+                                        BLOCK_THREADS, R::BYTES, w);
     GO(false, false)
     GO(false, true)
     GO(true, false)
@@ -384,7 +383,8 @@ static gop_status matmul_wgmma_f16(gop_ctx *ctx, const gop_task *task, int64_t s
     const matmul_schedule &t = plan.schedule;
     const gop_gemm g = t.swapped ? matmul_swapped(task->geometry.gemm) : task->geometry.gemm;
     char *const scratch = (char *)task->scratch;
-    const void *const a_from = task->in[t.swapped].data, *const b_from = task->in[!t.swapped].data;
+    const void *const a_from = task->in[t.swapped].data, *const b_from =
+                                                             task->in[!t.swapped].data;
     const void *const a = plan.a.copied ? scratch : a_from;
     const void *const b = plan.b.copied ? scratch + plan.b_copy : b_from;
     wgmma_f16_work w = {};
@@ -405,8 +405,7 @@ static gop_status matmul_wgmma_f16(gop_ctx *ctx, const gop_task *task, int64_t s
     /* The last copy and the kernel become one graph, or the kernel and what adds its parts. */
     const bool follow = !adds_partials(w);
     if (plan.a.copied && step == 0)
-        GOP_TRY(straighten(ctx, plan.a, g, false, a_from, scratch,
-                           follow && !plan.b.copied));
+        GOP_TRY(straighten(ctx, plan.a, g, false, a_from, scratch, follow && !plan.b.copied));
     if (plan.b.copied && step == 0)
         GOP_TRY(straighten(ctx, plan.b, g, true, b_from, scratch + plan.b_copy, follow));
     typedef gop_status (*launcher)(gop_ctx *, const gop_task *, const wgmma_f16_plan &,
@@ -458,10 +457,10 @@ static gop_status matmul_wgmma_f16_plan(const gop_ctx *ctx, const gop_task *task
     matmul_schedule &t = p->schedule;
     wgmma_f16_choose(ctx, task, &t);
     const gop_gemm g = t.swapped ? matmul_swapped(task->geometry.gemm) : task->geometry.gemm;
-    p->a = straight_operand_of(g, g.a, task->in[t.swapped].data, g.m, g.a_row, g.a_col, 2,
-                               true);
-    p->b = straight_operand_of(g, g.b, task->in[!t.swapped].data, g.n, g.b_col, g.b_row, 2,
-                               true);
+    p->a =
+        straight_operand_of(g, g.a, task->in[t.swapped].data, g.m, g.a_row, g.a_col, 2, true);
+    p->b =
+        straight_operand_of(g, g.b, task->in[!t.swapped].data, g.n, g.b_col, g.b_row, 2, true);
     p->out = straight_result(task->geometry.gemm, task->out[0].data);
     p->store = !p->out.copied ? 8 : straight_pairs(p->out, task->out[0].data) ? 2 : 1;
     p->b_copy = straight_bytes(p->a);
