@@ -262,7 +262,7 @@ def cut(row: str, p: dict, tile, held: int, shortest: int) -> dict:
                     * cost)  # fmt: skip
         lines, columns = ways[way][:2]
         blocks = up(m, lines) * up(n, columns) * batches
-        split = max(1, min((4, 2)[way] * PROCESSORS // blocks, k // 256))
+        split = max(1, min(2 * PROCESSORS // blocks, k // 256))
         chunk = up(up(k, split), 32) * 32
         split = up(k, chunk)
         return {"lines": lines, "columns": columns, "blocks": blocks * split, "split": split,

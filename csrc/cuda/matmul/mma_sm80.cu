@@ -3,14 +3,12 @@
  *
  * wgmma_f16 (wgmma_f16_sm90.cu) fetches tiles by TMA, which needs rows at multiples of 16
  * bytes; other operands are copied first. Here threads bring tiles of any strides to shared
- * memory, 16 bytes at a time: asynchronously where neighbours are whole, else through
+ * memory, 16 bytes at a time where neighbours are whole, and else item by item through
  * registers while the tile before is multiplied. ldmatrix reads fragments of either order.
  * If sums have few terms, stores bound the time: results go through shared memory, so that rows
  * are stored 16 bytes at a time.
  */
-#include "cuda/common/cvt.h"
 #include "cuda/common/mma.h"
-#include "cuda/common/window.h"
 #include "cuda/matmul/copied.h"
 #include "cuda/matmul/tiling.h"
 
@@ -30,8 +28,8 @@ enum { MMA_STAGES = 4, MMA_DEPTH = 32, MMA_WARP_N = 32 };
 template <typename T, int M, int N, int W> struct mma_shape {
     enum { WARPS = M / W * (N / MMA_WARP_N), THREADS = 32 * WARPS };
     enum { LINE = N + 8 }; /* of the results on their way out */
-    template <int LINES, bool ALONG> using tile =
-        copied_tile<T, LINES, MMA_DEPTH, ALONG, 8, THREADS, 8, 8>;
+    template <int LINES, bool ALONG, int VECTOR> using tile =
+        copied_tile<T, LINES, MMA_DEPTH, ALONG, VECTOR, THREADS, 8, 8>;
 };
 
 /* How a thread brings an operand's tiles: by copies some stages ahead, */
@@ -56,58 +54,39 @@ template <typename tile, int VECTOR> struct mma_feed {
     GOP_DEVICE void next(int step) { fetch(step + MMA_STAGES - 1); }
 };
 
-/* or through registers, where they wait while the stage before is multiplied: eight neighbours
- * in the two aligned pieces of 16 bytes that they lie in, or eight items of any stride. */
+/* or item by item, which wait in registers while the stage before is multiplied. */
 template <typename tile> struct mma_feed<tile, 1> {
     typedef typename tile::item T;
-    uint4 low[tile::EACH], high[tile::EACH];
+    T held[tile::EACH];
     const T *from;
     T *to;
-    int64_t near, step, ahead;
+    int64_t step, ahead;
     int line, term, exist, left;
 
     GOP_DEVICE mma_feed(const T *first, const T *, T *stages, int64_t line_stride,
                         int64_t term_stride, int lines, int terms)
     {
-        const int x = threadIdx.x % tile::ACROSS * tile::ITEMS, y = threadIdx.x / tile::ACROSS;
-        const bool along = tile::TERM == 1;
-        line = along ? y : x, term = along ? x : y;
-        near = along ? term_stride : line_stride;
+        const int near = threadIdx.x % tile::ACROSS, far = threadIdx.x / tile::ACROSS;
+        line = tile::TERM == 1 ? far : near;
+        term = tile::TERM == 1 ? near : far;
         from = first + line * line_stride + term * term_stride;
         step = tile::LINE_STEP * line_stride + tile::TERM_STEP * term_stride;
         ahead = tile::TERMS * term_stride;
         to = stages + line * tile::LINE + term * tile::TERM;
-        exist = lines, left = terms;
-    }
-    /* How many of group e exist. */
-    GOP_DEVICE int count(int e) const
-    {
-        const bool some =
-            line + e * tile::LINE_STEP < exist && term + e * tile::TERM_STEP < left;
-        const int of_near = tile::TERM == 1 ? left - term : exist - line;
-        return !some ? 0 : of_near < tile::ITEMS ? of_near : +tile::ITEMS;
+        exist = lines;
+        left = terms;
     }
     GOP_DEVICE void next(int)
     {
-        const uint4 zero = {};
+        const T zero = {};
 #pragma unroll
         for (int e = 0; e < tile::EACH; e++) {
-            const T *const at = from + e * step;
-            const int some = count(e), shift = (int)((uintptr_t)at % 16);
-            if (near == 1) {
-                const uint4 *const piece =
-                    reinterpret_cast<const uint4 *>(reinterpret_cast<const char *>(at) - shift);
-                low[e] = some > 0 ? piece[0] : zero;
-                high[e] = shift + some * (int)sizeof(T) > 16 ? piece[1] : zero;
-                continue;
-            }
-            uint32_t items[tile::ITEMS];
-#pragma unroll
-            for (int i = 0; i < tile::ITEMS; i++)
-                items[i] = i < some ? *reinterpret_cast<const uint16_t *>(at + i * near) : 0;
-            __builtin_memcpy(&low[e], items, 16);
-            __builtin_memcpy(&high[e], items + 4, 16);
+            const bool exists =
+                line + e * tile::LINE_STEP < exist && term + e * tile::TERM_STEP < left;
+            held[e] = exists ? from[e * step] : zero;
         }
+        from += ahead;
+        left -= MMA_DEPTH;
     }
     GOP_DEVICE void begin(int stage)
     {
@@ -116,24 +95,9 @@ template <typename tile> struct mma_feed<tile, 1> {
     GOP_DEVICE void put(int stage)
     {
 #pragma unroll
-        for (int e = 0; e < tile::EACH; e++) {
-            const int some = count(e), shift = (int)((uintptr_t)(from + e * step) % 16);
-            const uint4 a = low[e], b = high[e];
-            uint4 eight = near == 1 ? window(a, b, shift)
-                                    : make_uint4(a.x | a.y << 16, a.z | a.w << 16,
-                                                 b.x | b.y << 16, b.z | b.w << 16);
-            if (some < tile::ITEMS) {
-                const auto keep = [&](uint32_t &two, int i) {
-                    two &= some > i + 1 ? ~0u : some > i ? 0xffffu : 0u;
-                };
-                keep(eight.x, 0), keep(eight.y, 2), keep(eight.z, 4), keep(eight.w, 6);
-            }
-            *reinterpret_cast<uint4 *>(
-                to + stage % MMA_STAGES * tile::SIZE +
-                e * (tile::LINE_STEP * tile::LINE + tile::TERM_STEP * tile::TERM)) = eight;
-        }
-        from += ahead;
-        left -= MMA_DEPTH;
+        for (int e = 0; e < tile::EACH; e++)
+            to[stage % MMA_STAGES * tile::SIZE +
+               e * (tile::LINE_STEP * tile::LINE + tile::TERM_STEP * tile::TERM)] = held[e];
     }
 };
 
@@ -164,9 +128,13 @@ GOP_DEVICE void mma_round(T *results, const float (&sum)[DOWN][ACROSS][4], int m
         for (int n = 0; n < ACROSS; n++)
 #pragma unroll
             for (int e = 0; e < 4; e += 2) {
+                alignas(4) T two[2];
+                put(two, sum[m][n][e]);
+                put(two + 1, sum[m][n][e + 1]);
+                uint32_t word;
+                __builtin_memcpy(&word, two, 4);
                 *reinterpret_cast<uint32_t *>(results + (m0 + m * 16 + row + e * 4) * LINE +
-                                              n0 + n * 8 + q * 2) =
-                    cvt_rn_two(sum[m][n][e], sum[m][n][e + 1], T());
+                                              n0 + n * 8 + q * 2) = word;
             }
 }
 
@@ -227,8 +195,8 @@ __global__ void __launch_bounds__(mma_shape<T, M, N, W>::THREADS,
     matmul_mma_kernel(const matmul_product<T> p, const int store)
 {
     typedef mma_shape<T, M, N, W> shape;
-    typedef typename shape::template tile<M, A_ALONG> of_a;
-    typedef typename shape::template tile<N, B_ALONG> of_b;
+    typedef typename shape::template tile<M, A_ALONG, VA> of_a;
+    typedef typename shape::template tile<N, B_ALONG, VB> of_b;
     enum { ACROSS = MMA_WARP_N / 8, DOWN = W / 16 };
     extern __shared__ __align__(16) unsigned char shared[];
     T *const a_stages = reinterpret_cast<T *>(shared);
@@ -291,12 +259,12 @@ static gop_status mma_enqueue(gop_ctx *ctx, const matmul_product<T> &p, int stor
 {
     typedef mma_shape<T, M, N, W> shape;
     const size_t stage =
-        shape::template tile<M, A_ALONG>::SIZE + shape::template tile<N, B_ALONG>::SIZE;
+        shape::template tile<M, A_ALONG, VA>::SIZE + shape::template tile<N, B_ALONG, VB>::SIZE;
     const size_t stages = MMA_STAGES * stage, results = M * shape::LINE;
-    return GOP_LAUNCH_FOLLOWED(ctx, p.part.split > 1,
-                               (matmul_mma_kernel<T, M, N, W, A_ALONG, B_ALONG, VA, VB>),
-                               (matmul_tile_count<M, N>(p)), shape::THREADS,
-                               (stages > results ? stages : results) * sizeof(T), p, store);
+    return GOP_LAUNCH_FOLLOWED(
+        ctx, p.part.split > 1, (matmul_mma_kernel<T, M, N, W, A_ALONG, B_ALONG, VA, VB>),
+        (matmul_tile_count<M, N>(p)), shape::THREADS,
+        (stages > results ? stages : results) * sizeof(T), p, store);
 }
 
 template <typename T>

@@ -9,15 +9,13 @@
 #include "cuda/matmul/product.h"
 
 /* Lines are rows of a or columns of b. A transposed operand is contiguous from line to line,
- * others along their terms. Where a kernel `shifts`, the first item may lie anywhere: the map
- * begins up to 15 bytes before it, and the kernel adds `shift` to where it looks. */
+ * others along their terms. */
 struct straight_operand {
     int64_t inner, outer, batches;  /* extents; 1 of the batch where it is the same for all */
     int64_t line, batch;            /* strides of the last two */
     int64_t from_inner, from_outer; /* strides before a copy */
     bool transposed, copied;
     int item = 2;         /* bytes */
-    int shift = 0;        /* items that the map has before the first: it begins at 16 bytes */
     bool rounded = false; /* TMA rounds it to 11 bits (TF32) */
 };
 
@@ -31,7 +29,7 @@ static inline bool straight_strides(const void *data, const straight_operand &o)
 static inline straight_operand straight_operand_of(const gop_gemm &g, const int64_t *batch,
                                                    const void *data, int64_t lines,
                                                    int64_t from_line, int64_t from_term,
-                                                   int item = 2, bool shifts = false)
+                                                   int item = 2)
 {
     const int64_t unit = 16 / item;
     straight_operand o;
@@ -46,10 +44,7 @@ static inline straight_operand straight_operand_of(const gop_gemm &g, const int6
     o.from_outer = o.transposed ? from_term : from_line;
     o.line = o.outer > 1 ? o.from_outer : (o.inner + unit - 1) / unit * unit;
     o.batch = uniform == 0 ? o.line * o.outer : uniform;
-    const int before = shifts ? (int)((uintptr_t)data % 16) : 0;
-    o.copied =
-        (o.inner > 1 && o.from_inner != 1) || !straight_strides((const char *)data - before, o);
-    o.shift = o.copied ? 0 : before / item;
+    o.copied = (o.inner > 1 && o.from_inner != 1) || !straight_strides(data, o);
     if (o.copied) {
         o.line = (o.inner + unit - 1) / unit * unit;
         o.batch = o.line * o.outer;
@@ -176,8 +171,8 @@ static inline gop_status straight_map(gop_cuda_tensor_map *map, const straight_o
                                       const void *data, int box, int sharers = 1)
 {
     gop_cuda_tensor t = {};
-    t.data = (char *)(uintptr_t)data - o.shift * o.item, t.item = o.item, t.rounded = o.rounded;
-    t.extent[0] = o.shift + o.inner, t.extent[1] = o.outer, t.extent[2] = o.batches;
+    t.data = (void *)(uintptr_t)data, t.item = o.item, t.rounded = o.rounded;
+    t.extent[0] = o.inner, t.extent[1] = o.outer, t.extent[2] = o.batches;
     t.stride[0] = 1, t.stride[1] = o.line, t.stride[2] = o.batch;
     t.box[0] = 128 / o.item, t.box[1] = box / sharers, t.box[2] = 1;
     return gop_cuda_map(map, &t);

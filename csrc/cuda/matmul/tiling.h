@@ -302,7 +302,6 @@ enum { MMA_TILES = 2 };
 static inline matmul_tiling mma_tiling(const tiling_of &p)
 {
     static const int tiles[MMA_TILES][3] = {{64, 64, 4096 + 2048}, {128, 128, 13000 + 4096}};
-    static const int held[MMA_TILES] = {4, 2}; /* blocks of an SM */
     enum { SHORTEST = 256 };                   /* terms of a chunk */
     matmul_tiling best = {};
     int64_t least = 0;
@@ -315,8 +314,7 @@ static inline matmul_tiling mma_tiling(const tiling_of &p)
         best.way = way;
         best.lines = tiles[way][0], best.columns = tiles[way][1], best.blocks = blocks;
     }
-    const int64_t wanted =
-        held[best.way] * (int64_t)p.processors / (best.blocks > 0 ? best.blocks : 1);
+    const int64_t wanted = 2 * (int64_t)p.processors / (best.blocks > 0 ? best.blocks : 1);
     const int64_t most = p.k / SHORTEST;
     int64_t split = wanted < most ? wanted : most;
     if (split < 2) split = 1;

@@ -81,7 +81,6 @@ struct wgmma_f16_work {
     bool transposed; /* lines of results are columns */
     void *results;
     float *partials;
-    int a_shift, b_shift; /* straight.h */
     int a_batch, b_batch; /* whether the operand differs from product to product */
     matmul_schedule schedule;
     int first, last; /* of its items */

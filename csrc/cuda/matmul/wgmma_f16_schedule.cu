@@ -145,12 +145,11 @@ static double search(const gop_ctx *ctx, const gop_task *task, matmul_schedule *
     }
     *best = found.best;
     float moved = 2 * (float)g.batches * (float)g.m * (float)g.n;
-    const float before = moving_time(straight_operand_of(g, g.a, task->in[0].data, g.m, g.a_row,
-                                                         g.a_col, 2, true),
-                                     &moved) +
-                         moving_time(straight_operand_of(g, g.b, task->in[1].data, g.n, g.b_col,
-                                                         g.b_row, 2, true),
-                                     &moved);
+    const float before =
+        moving_time(straight_operand_of(g, g.a, task->in[0].data, g.m, g.a_row, g.a_col),
+                    &moved) +
+        moving_time(straight_operand_of(g, g.b, task->in[1].data, g.n, g.b_col, g.b_row),
+                    &moved);
     return 1e-6 *
            (double)(WGMMA_F16_LAUNCH + before + cbrtf(found.least + cube(moved / MEMORY)));
 }

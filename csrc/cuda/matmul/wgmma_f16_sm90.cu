@@ -86,14 +86,14 @@ GOP_DEVICE void fetch_tiles(const wgmma_f16_work &w, const cluster_place at, int
             mbarrier_arrive_expect_tx(full + slot, R::A_BYTES + B_SENT);
             if (A_TRANSPOSED)
                 for (int c = 0; c < R::ROWS / 64; c++)
-                    tma_load(a + c * TILE_K * 128, &w.a, i.i0 + c * 64 + w.a_shift, l + a_part,
-                             za, full + slot, with_a);
-            else tma_load(a, &w.a, l + w.a_shift, i.i0 + a_part, za, full + slot, with_a);
+                    tma_load(a + c * TILE_K * 128, &w.a, i.i0 + c * 64, l + a_part, za,
+                             full + slot, with_a);
+            else tma_load(a, &w.a, l, i.i0 + a_part, za, full + slot, with_a);
             if (B_TRANSPOSED)
                 for (int c = 0; c < R::BOXES; c++)
-                    tma_load(b + c * TILE_K * 128, &w.b, i.j0 + c * 64 + w.b_shift, l + b_part,
-                             zb, full + slot, with_b);
-            else tma_load(b, &w.b, l + w.b_shift, i.j0 + b_part, zb, full + slot, with_b);
+                    tma_load(b + c * TILE_K * 128, &w.b, i.j0 + c * 64, l + b_part, zb,
+                             full + slot, with_b);
+            else tma_load(b, &w.b, l, i.j0 + b_part, zb, full + slot, with_b);
             pipeline_advance<R::SLOTS>(slot, parity);
         }
     }
@@ -383,15 +383,14 @@ static gop_status matmul_wgmma_f16(gop_ctx *ctx, const gop_task *task, int64_t s
     const matmul_schedule &t = plan.schedule;
     const gop_gemm g = t.swapped ? matmul_swapped(task->geometry.gemm) : task->geometry.gemm;
     char *const scratch = (char *)task->scratch;
-    const void *const a_from = task->in[t.swapped].data, *const b_from =
-                                                             task->in[!t.swapped].data;
+    const void *const a_from = task->in[t.swapped].data;
+    const void *const b_from = task->in[!t.swapped].data;
     const void *const a = plan.a.copied ? scratch : a_from;
     const void *const b = plan.b.copied ? scratch + plan.b_copy : b_from;
     wgmma_f16_work w = {};
     w.m = g.m, w.n = g.n;
     w.out_row = g.out_row, w.out_col = g.out_col, w.out_batch = uniform_batch(g, g.out);
     w.store = plan.store, w.transposed = t.swapped != plan.out.transposed;
-    w.a_shift = plan.a.shift, w.b_shift = plan.b.shift;
     w.a_batch = plan.a.batches > 1, w.b_batch = plan.b.batches > 1;
     w.schedule = t;
     w.first = (int)step * plan.per_step;
@@ -457,10 +456,8 @@ static gop_status matmul_wgmma_f16_plan(const gop_ctx *ctx, const gop_task *task
     matmul_schedule &t = p->schedule;
     wgmma_f16_choose(ctx, task, &t);
     const gop_gemm g = t.swapped ? matmul_swapped(task->geometry.gemm) : task->geometry.gemm;
-    p->a =
-        straight_operand_of(g, g.a, task->in[t.swapped].data, g.m, g.a_row, g.a_col, 2, true);
-    p->b =
-        straight_operand_of(g, g.b, task->in[!t.swapped].data, g.n, g.b_col, g.b_row, 2, true);
+    p->a = straight_operand_of(g, g.a, task->in[t.swapped].data, g.m, g.a_row, g.a_col);
+    p->b = straight_operand_of(g, g.b, task->in[!t.swapped].data, g.n, g.b_col, g.b_row);
     p->out = straight_result(task->geometry.gemm, task->out[0].data);
     p->store = !p->out.copied ? 8 : straight_pairs(p->out, task->out[0].data) ? 2 : 1;
     p->b_copy = straight_bytes(p->a);
