@@ -302,7 +302,7 @@ enum { MMA_TILES = 2 };
 static inline matmul_tiling mma_tiling(const tiling_of &p)
 {
     static const int tiles[MMA_TILES][3] = {{64, 64, 4096 + 2048}, {128, 128, 13000 + 4096}};
-    enum { SHORTEST = 256 };                   /* terms of a chunk */
+    enum { SHORTEST = 256 }; /* terms of a chunk */
     matmul_tiling best = {};
     int64_t least = 0;
     for (int way = 0; way < MMA_TILES; way++) {
