@@ -109,7 +109,8 @@ def geometry(call: str) -> dict:
 
 def operand(g: dict, lines: int, line: int, term: int, batch: int, offset: int):
     """operand_of of choose.cu: bytes, whether terms are neighbours, whether 16 bytes are
-    neighbours wherever, and begin at multiples of 16 wherever a line does."""
+    neighbours wherever, and begin at multiples of 16 wherever a line does; whether the terms of
+    one matrix follow each other without gaps (matmul_dense)."""
     vector = max(1, 16 // g["item"])
     along = lines == 1 or (g["k"] > 1 and term <= line)
     near, far, length, rest = (term, line, g["k"], lines) if along else (
@@ -117,7 +118,9 @@ def operand(g: dict, lines: int, line: int, term: int, batch: int, offset: int):
     straight = (near == 1 and offset % vector == 0 and (far % vector == 0 or rest == 1)
                 and batch % vector == 0)  # fmt: skip
     wide = straight and g["k"] > 1 and length % vector == 0
-    return lines * g["k"] * g["item"] * (g["batches"] if batch else 1), along, wide, straight
+    dense = g["batches"] == 1 and line == 1 and term == lines and offset % vector == 0
+    bytes_ = lines * g["k"] * g["item"] * (g["batches"] if batch else 1)
+    return bytes_, along, wide, straight, dense
 
 
 def shape_of(call: str) -> dict:
@@ -200,6 +203,9 @@ def cut_few_columns(row: str, p: dict) -> dict:
         packed = n > 1 or (wide and not (b_along and b_wide))
         found = thin_cut(p, 8 // parts * rows * (32 // lanes), width, 32 * each * parts, 4)
         return {**found, "step": lanes * vector * parts, "packed": packed, "wide": wide}
+    if row == "gemv_col" and p["a"][4] and n == 1 and 1 < p["m"] <= 64:
+        found = thin_cut(p, p["m"], 1, 256, 4)
+        return {**found, "step": 256 // p["m"] * (16 // item), "wide": True}
     if row == "gemv_col":
         width = min(16, 1 << (n - 1).bit_length())
         vector = (8 if item == 2 and width > 2 else 16) // item

@@ -105,3 +105,35 @@ def test_backwards_and_broadcast(word):
         got = gpuops.matmul(back[0][::-1, ::-1, ::-1], back[1][::-1, ::-1])
         wanted = want.flip(0, 1, 2).numpy()
         assert (got.get() == wanted).all()
+
+
+@pytest.mark.parametrize("kernel", ["mma", "wgmma_f16", "outer_mma", "gemv_col", "gemv_row"])
+@pytest.mark.parametrize("word", ["float16", "bfloat16"])
+def test_halves_anywhere(word, kernel):
+    """Operands whose lines begin anywhere, by the kernels that bring them in different ways."""
+    ran = 0
+    for m, k, n in (*SHAPES, (64, 40, 1), (33, 64, 72), (1, 700, 36)):
+        for at in range(len(LAYOUTS)):
+            layouts = [LAYOUTS[(at + i * 2) % len(LAYOUTS)] for i in range(3)]
+            try:
+                check(m, k, n, layouts, word, kernel=kernel)
+            except gpuops.KernelRefusedError:
+                continue
+            ran += 1
+    if not ran:
+        pytest.skip(f"{kernel} takes none of these")
+
+
+@pytest.mark.parametrize("word", ["float32", "complex64"])
+@pytest.mark.parametrize("shape", [(512, 128), (2, 577, 64), (700, 90), (3, 300, 999)], ids=str)
+def test_an_array_times_its_own_transpose(shape, word):
+    generator = torch.Generator("cuda").manual_seed(3)
+    a = torch.randn(shape, dtype=getattr(torch, word), device="cuda", generator=generator)
+    try:
+        got = gpuops.matmul(a, a.mT, kernel="bf16x3_packed")
+    except gpuops.KernelRefusedError as refused:
+        pytest.skip(str(refused))
+    assert torch.equal(got, got.mT)
+    double = a.to(torch.complex128 if a.dtype.is_complex else torch.float64)
+    want = double @ double.mT
+    assert float((got.to(want.dtype) - want).abs().max() / want.abs().max()) < 1e-5

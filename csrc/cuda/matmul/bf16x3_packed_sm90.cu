@@ -54,11 +54,11 @@ static gop_status matmul_bf16x3_packed_plan(const gop_ctx *ctx, const gop_task *
             "matmul: kernel 'bf16x3_packed' takes sums of at least 16 terms, got (%lld, "
             "%lld) outputs of %lld terms",
             (long long)g.m, (long long)g.n, (long long)g.k);
-    if (of_itself(task->call) && (parts > 1 || task->call->in[0].where.backend == GOP_CPU))
+    if (of_itself(task->call) && task->call->in[0].where.backend == GOP_CPU)
         return gop_fail(GOP_REFUSED,
                         "matmul: kernel 'bf16x3_packed' takes an array and its own "
-                        "transpose as float32 on the device alone, where it sees "
-                        "that they are one: their product is symmetric");
+                        "transpose on the device alone, where it sees that they are one: "
+                        "their product is symmetric");
     const int pieces = task->call->params.matmul.precision == GOP_BF16 ? 1 : 3;
     if (pieces == 1) plan->precision = GOP_BF16;
     plan->launch = launch_of(dtype, pieces);

@@ -226,7 +226,9 @@ struct engine_job {
     int whole;            /* tiles of all products that are not cut */
     int items, slices;    /* the others are cut into so many */
     int pairs;            /* 1: two neighbours of out are written at once */
-    int mirrored; /* 1: b is a transposed: tiles below the diagonal, each written twice */
+    int mirrored; /* b is a transposed: tiles below the diagonal, each written twice. 2: of
+                     complex numbers, whose tiles are not square: those above it are passed over
+                   */
     const unsigned *bad; /* what the pack met, a word of each of its blocks */
     int bad_words;
     const unsigned *only_if; /* on the device: where it is 0, nothing is computed */

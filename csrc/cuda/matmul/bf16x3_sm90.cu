@@ -206,14 +206,14 @@ template <int N, int W> __global__ void __launch_bounds__(BF16X3_CONSUMERS)
 }
 
 template <int N, int W, int CLUSTER, bool A_ALONG, bool B_ALONG>
-static gop_status bf16x3_enqueue(gop_ctx *ctx, const bf16x3_work &w)
+static gop_status bf16x3_enqueue(gop_ctx *ctx, const gop_task *task, const bf16x3_work &w)
 {
     typedef bf16x3_shape<N, W> shape;
     const int most = CLUSTER > 1 ? w.job.items : ctx->info.processors;
     const int clusters = w.job.items < most ? w.job.items : most;
-    GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_bf16x3_kernel<N, W, CLUSTER, A_ALONG, B_ALONG>),
-                             gop_cuda_grid(clusters * CLUSTER, CLUSTER), BF16X3_THREADS,
-                             shape::SHARED, w));
+    GOP_TRY(GOP_LAUNCH_FIRST(
+        ctx, task, w.job.slices > 1, (matmul_bf16x3_kernel<N, W, CLUSTER, A_ALONG, B_ALONG>),
+        gop_cuda_grid(clusters * CLUSTER, CLUSTER), BF16X3_THREADS, shape::SHARED, w));
     if (w.job.slices == 1) return GOP_OK;
     return GOP_LAUNCH_EARLY(ctx, (matmul_bf16x3_parts_kernel<N, W>),
                             (unsigned)((w.job.tiles - w.job.whole) * shape::CHUNKS),
@@ -222,7 +222,7 @@ static gop_status bf16x3_enqueue(gop_ctx *ctx, const bf16x3_work &w)
 
 static gop_status matmul_bf16x3(gop_ctx *ctx, const gop_task *task, int64_t)
 {
-    typedef gop_status (*enqueue)(gop_ctx *, const bf16x3_work &);
+    typedef gop_status (*enqueue)(gop_ctx *, const gop_task *, const bf16x3_work &);
 #define OF(N, W, C)                                                                            \
     {                                                                                          \
         {bf16x3_enqueue<N, W, C, 0, 0>, bf16x3_enqueue<N, W, C, 0, 1>},                        \
@@ -246,7 +246,7 @@ static gop_status matmul_bf16x3(gop_ctx *ctx, const gop_task *task, int64_t)
     GOP_TRY(straight_map(&w.a, plan.a, w.p.a, plan.a.transposed ? 32 : 128 * plan.waves));
     GOP_TRY(straight_map(&w.b, plan.b, w.p.b, plan.b.transposed ? 32 : plan.columns));
     return kernels[plan.columns / 128 + plan.waves - 1][plan.cluster - 1][!plan.a.transposed]
-                  [!plan.b.transposed](ctx, w);
+                  [!plan.b.transposed](ctx, task, w);
 }
 
 #else

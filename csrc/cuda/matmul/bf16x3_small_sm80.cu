@@ -198,9 +198,11 @@ static gop_status bf16x3_small_enqueue(gop_ctx *ctx, const matmul_product<float>
     typedef bf16x3_small_shape<M, N, GROUPS> shape;
     const size_t floats = shape::template tile<M, A_ALONG, VECTOR>::SIZE +
                           shape::template tile<N, B_ALONG, VECTOR>::SIZE;
-    return GOP_LAUNCH(ctx, (matmul_bf16x3_small_kernel<M, N, GROUPS, A_ALONG, B_ALONG, VECTOR>),
-                      (matmul_tile_count<M, N>(p)), shape::THREADS,
-                      BF16X3_SMALL_STAGES * floats * sizeof(float), p);
+    return GOP_LAUNCH_FOLLOWED(
+        ctx, p.part.split > 1,
+        (matmul_bf16x3_small_kernel<M, N, GROUPS, A_ALONG, B_ALONG, VECTOR>),
+        (matmul_tile_count<M, N>(p)), shape::THREADS,
+        BF16X3_SMALL_STAGES * floats * sizeof(float), p);
 }
 
 static gop_status matmul_bf16x3_small(gop_ctx *ctx, const gop_task *task, int64_t step)

@@ -55,7 +55,7 @@ struct engine_item {
 
 GOP_DEVICE void engine_place(const engine_job &p, int t, engine_item &item)
 {
-    if (p.mirrored) { /* row m of tiles ends at the diagonal */
+    if (p.mirrored == 1) { /* row m of tiles ends at the diagonal */
         int m = (int)((sqrtf(8.0f * (float)t + 1.0f) - 1.0f) * 0.5f);
         while ((int64_t)m * (m + 1) / 2 > t) m--;
         while ((int64_t)(m + 1) * (m + 2) / 2 <= t) m++;
@@ -65,6 +65,13 @@ GOP_DEVICE void engine_place(const engine_job &p, int t, engine_item &item)
     }
     const int2 place = tile_coordinates(t, p.tiles_m, p.tiles_n, p.group);
     item.tile_m = place.x, item.tile_n = place.y;
+}
+
+/* Whether a tile of complex numbers lies above the diagonal, whose results are others'. */
+GOP_DEVICE bool is_above(const engine_job &p, const engine_item &item, int rows, int cluster)
+{
+    return p.mirrored == 2 &&
+           (item.tile_m + 1) * rows <= item.tile_n * cluster * (IMAGE_COLUMNS / 2);
 }
 
 /* A slice is of whole units, each of UNIT blocks. */
@@ -112,7 +119,10 @@ GOP_DEVICE void write_sums(const engine_job &p, O *out, int row, int column, con
         const float x = sum[2 * h], y = sum[2 * h + 1];
         if (i >= p.rows || column >= p.columns) continue;
         if constexpr (sizeof(O) == sizeof(complex64)) {
-            out[i * p.g.out_row + column / 2 * p.g.out_col] = {x, y};
+            const int j = column / 2;
+            if (p.mirrored && i < j) continue;
+            out[i * p.g.out_row + j * p.g.out_col] = {x, y};
+            if (p.mirrored) out[j * p.g.out_row + i * p.g.out_col] = {x, y};
         } else {
             const bool both = column + 1 < p.columns;
             if (!p.mirrored) {
@@ -198,6 +208,7 @@ engine_feed(const engine_job &p, uint8_t *ring, uint64_t *full, uint64_t *empty,
     const int copy = threadIdx.x * ENGINE_COPY;
     for (int i = blockIdx.x / C; i < p.items; i += gridDim.x / C) {
         const engine_item item = engine_item_of<stage::UNIT>(p, i);
+        if (is_above(p, item, stage::ROWS, C)) continue;
         const uint8_t *a = p.a + item.product * p.a_product + rank * A_SHARE +
                            ((int64_t)item.tile_m * p.blocks + item.first) * stage::A_BYTES;
         const uint8_t *b =
@@ -324,6 +335,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(ENGINE_THREADS, 1)
             shared_address(ring) + stage::BLOCKS * stage::A_BYTES, 4096, 1024, 1);
         for (int i = blockIdx.x / C; i < p.items; i += gridDim.x / C) {
             const engine_item item = engine_item_of<stage::UNIT>(p, i);
+            if (is_above(p, item, stage::ROWS, C)) continue;
             float sum[W][64];
 #pragma unroll
             for (int w = 0; w < W; w++)
@@ -370,6 +382,7 @@ __global__ void __launch_bounds__(ENGINE_CONSUMERS)
     const int64_t product = (p.whole + cut) / p.tiles;
     engine_item item;
     engine_place(p, (p.whole + cut) % p.tiles, item);
+    if (is_above(p, item, 128 * W, C)) return;
     const int row = item.tile_m * 128 * W + t / 128 * W * 64 + chunk / 16 * 64 +
                     t / 32 % 4 * 16 + t % 32 / 4;
     const int column = (item.tile_n * C + rank) * IMAGE_COLUMNS + chunk % 16 * 8 + t % 4 * 2;

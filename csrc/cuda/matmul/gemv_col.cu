@@ -122,8 +122,76 @@ static gop_status matmul_gemv_col(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const thin_cut &cut = *GOP_OWN(const thin_cut, task->plan);
     const matmul_product<T> p = thin_product_of<T>(task, cut);
-    GOP_TRY(GOP_LAUNCH(ctx, (matmul_gemv_col_kernel<T, COLUMNS, NEAR>), (unsigned)cut.blocks,
-                       THIN_THREADS, 0, p, cut.parts));
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, cut.split > 1, (matmul_gemv_col_kernel<T, COLUMNS, NEAR>),
+                                (unsigned)cut.blocks, THIN_THREADS, 0, p, cut.parts));
+    return thin_add_partials<T>(ctx, task, p.part);
+}
+
+/* One column, and few lines whose terms follow each other in memory without gaps: a block reads
+ * them as one line, 16 bytes a thread. What a thread reads next lies whole terms further on, so
+ * each of its items always is of the same row. */
+template <typename T> __global__ void __launch_bounds__(THIN_THREADS, 4)
+    matmul_gemv_flat_kernel(const matmul_product<T> p)
+{
+    typedef sum_t<T> S;
+    enum { V = 16 / sizeof(T), AHEAD = 4 };
+    __shared__ S meet[THIN_THREADS * V];
+    const matmul_geometry &g = p.g;
+    const int m = (int)g.m, used = THIN_THREADS / m * m, terms = used / m * V; /* of a pass */
+    const int t = threadIdx.x;
+    const thin_block block = thin_block_of(p, blockIdx.x, 1, m);
+    S sum[V] = {};
+    int term[V]; /* of a pass */
+#pragma unroll
+    for (int v = 0; v < V; v++) term[v] = (t * V + v) / m;
+
+    /* Main loop: AHEAD passes at once; the last terms one by one. */
+    if (t < used) {
+        const T *const a = p.a + t * V, *const b = p.b;
+        int64_t l = block.begin;
+        const auto add = [&](const vec128<T> &group, int64_t first) {
+#pragma unroll
+            for (int v = 0; v < V; v++)
+                sum[v] = accumulate(widen(group.at[v]), widen(b[(first + term[v]) * g.b_row]),
+                                    sum[v]);
+        };
+        for (; l + AHEAD * terms <= block.end; l += AHEAD * terms) {
+            vec128<T> group[AHEAD];
+#pragma unroll
+            for (int u = 0; u < AHEAD; u++) group[u] = load128(a + (l + u * terms) * m);
+#pragma unroll
+            for (int u = 0; u < AHEAD; u++) add(group[u], l + u * terms);
+        }
+        for (; l < block.end; l += terms)
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                if (l + term[v] >= block.end) continue;
+                const T factor = b[(l + term[v]) * g.b_row];
+                sum[v] = accumulate(widen(a[l * m + v]), widen(factor), sum[v]);
+            }
+#pragma unroll
+        for (int v = 0; v < V; v++) meet[t * V + v] = sum[v];
+    }
+
+    /* Epilogue: the upper half of a pass's terms is added to the lower one, again and again. */
+    for (int left = terms; left > 1;) {
+        const int half = (left + 1) / 2;
+        __syncthreads();
+        for (int at = t; at < (left - half) * m; at += THIN_THREADS)
+            meet[at] = plus(meet[at], meet[at + half * m]);
+        left = half;
+    }
+    __syncthreads();
+    if (t < m) thin_put(p, t * g.out_row, block.chunk, meet[t]);
+}
+
+template <typename T>
+static gop_status matmul_gemv_flat(gop_ctx *ctx, const gop_task *task, int64_t)
+{
+    const thin_cut &cut = *GOP_OWN(const thin_cut, task->plan);
+    const matmul_product<T> p = thin_product_of<T>(task, cut);
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, cut.split > 1, matmul_gemv_flat_kernel<T>,
+                                (unsigned)cut.blocks, THIN_THREADS, 0, p));
     return thin_add_partials<T>(ctx, task, p.part);
 }
 
@@ -149,9 +217,18 @@ static gop_status matmul_gemv_col_plan(const gop_ctx *ctx, const gop_task *task,
     tiling_of of =
         thin_tiling_of(ctx, task, g, thin_wide(task, g, cut->swapped ? 1 : 0, 0, bytes));
     of.a_along = of.a_along && !of.a_wide;
+    of.a_dense = matmul_dense(g, task->in[cut->swapped].data, g.m, g.a_row, g.a_col);
     matmul_tiling &tiling = *cut;
     tiling = gemv_col_tiling(of);
     thin_scratch(task, g, cut, plan);
+    if (cut->flat) {
+        static const gop_launch flat[] = {
+            matmul_gemv_flat<float16>,   matmul_gemv_flat<bfloat16>,
+            matmul_gemv_flat<float>,     matmul_gemv_flat<double>,
+            matmul_gemv_flat<complex64>, matmul_gemv_flat<complex128>};
+        plan->launch = flat[task->in[0].dtype - GOP_FLOAT16];
+        return GOP_OK;
+    }
     plan->launch =
         launches[task->in[0].dtype - GOP_FLOAT16][thin_index(cut->columns)][cut->wide];
     return GOP_OK;

@@ -107,14 +107,13 @@ static gop_status matmul_gemv_row(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const thin_cut &cut = *GOP_OWN(const thin_cut, task->plan);
     matmul_product<T> p = thin_product_of<T>(task, cut);
-    if (cut.packed) {
-        GOP_TRY(thin_pack(ctx, task, cut, &p));
-        GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_gemv_row_kernel<T, COLUMNS, V, LANES>),
-                                 (unsigned)cut.blocks, THIN_THREADS, 0, p, cut.parts));
-    } else {
-        GOP_TRY(GOP_LAUNCH(ctx, (matmul_gemv_row_kernel<T, COLUMNS, V, LANES>),
-                           (unsigned)cut.blocks, THIN_THREADS, 0, p, cut.parts));
-    }
+    if (cut.packed) GOP_TRY(thin_pack(ctx, task, cut, &p));
+    if (cut.packed && cut.split == 1)
+        return GOP_LAUNCH_EARLY(ctx, (matmul_gemv_row_kernel<T, COLUMNS, V, LANES>),
+                                (unsigned)cut.blocks, THIN_THREADS, 0, p, cut.parts);
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, cut.split > 1,
+                                (matmul_gemv_row_kernel<T, COLUMNS, V, LANES>),
+                                (unsigned)cut.blocks, THIN_THREADS, 0, p, cut.parts));
     return thin_add_partials<T>(ctx, task, p.part);
 }
 

@@ -261,9 +261,10 @@ static gop_status mma_enqueue(gop_ctx *ctx, const matmul_product<T> &p, int stor
     const size_t stage =
         shape::template tile<M, A_ALONG, VA>::SIZE + shape::template tile<N, B_ALONG, VB>::SIZE;
     const size_t stages = MMA_STAGES * stage, results = M * shape::LINE;
-    return GOP_LAUNCH(ctx, (matmul_mma_kernel<T, M, N, W, A_ALONG, B_ALONG, VA, VB>),
-                      (matmul_tile_count<M, N>(p)), shape::THREADS,
-                      (stages > results ? stages : results) * sizeof(T), p, store);
+    return GOP_LAUNCH_FOLLOWED(ctx, p.part.split > 1,
+                               (matmul_mma_kernel<T, M, N, W, A_ALONG, B_ALONG, VA, VB>),
+                               (matmul_tile_count<M, N>(p)), shape::THREADS,
+                               (stages > results ? stages : results) * sizeof(T), p, store);
 }
 
 template <typename T>

@@ -44,23 +44,23 @@ outer_fetch(T *to, const T *from, int64_t line, int64_t term, bool along, int li
     for (int e = 0; e < EACH; e++) to[e * (l_step * LINE + i_step)] = next[e];
 }
 
-/* sum += so many terms of the warp's rows and the lane's columns. */
-template <typename shape, typename S, int ROWS, int COLUMNS>
+/* sum += so many terms of the warp's rows and SOME of the lane's columns. */
+template <typename shape, int SOME, typename S, int ROWS, int COLUMNS>
 GOP_DEVICE void outer_multiply(S (&sum)[ROWS][COLUMNS], const S *a, const S *b, int terms)
 {
     enum { V = shape::V };
 #pragma unroll(shape::SUM == 4 ? 2 : 1)
     for (int l = 0; l < terms; l++) {
         vec128<S> row[ROWS / V];
-        S column[COLUMNS];
+        S column[SOME];
 #pragma unroll
         for (int r = 0; r < ROWS / V; r++) row[r] = load128(a + l * shape::A_LINE + r * V);
 #pragma unroll
-        for (int c = 0; c < COLUMNS; c++) column[c] = b[l * shape::B_LINE + c * 32];
+        for (int c = 0; c < SOME; c++) column[c] = b[l * shape::B_LINE + c * 32];
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
 #pragma unroll
-            for (int c = 0; c < COLUMNS; c++)
+            for (int c = 0; c < SOME; c++)
                 sum[r][c] = accumulate(row[r / V].at[r % V], column[c], sum[r][c]);
     }
 }
@@ -85,7 +85,15 @@ __global__ void __launch_bounds__(OUTER_THREADS, outer_shape<T, MANY>::BLOCKS)
         outer_fetch<M, A_LINE>(a_tile, a, g.a_row, g.a_col, a_along, tile.rows, terms);
         outer_fetch<N, B_LINE>(b_tile, b, g.b_col, g.b_row, b_along, tile.columns, terms);
         __syncthreads();
-        outer_multiply<shape>(sum, a_tile + first, b_tile + lane, terms);
+        /* What a tile at the edge does not have is not computed. */
+        if (first < tile.rows) {
+            const T *const of_a = a_tile + first, *const of_b = b_tile + lane;
+            if (COLUMNS > 1 && tile.columns <= 32)
+                outer_multiply<shape, 1>(sum, of_a, of_b, terms);
+            else if (COLUMNS > 2 && tile.columns <= 64)
+                outer_multiply<shape, 2>(sum, of_a, of_b, terms);
+            else outer_multiply<shape, COLUMNS>(sum, of_a, of_b, terms);
+        }
         a += DEPTH * g.a_col, b += DEPTH * g.b_row;
     }
 
@@ -114,8 +122,11 @@ template <typename T>
 static gop_status matmul_outer(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const matmul_product<T> p = matmul_product_of<T>(task, matmul_part_of(task, step));
-    return p.g.k > OUTER_DEPTH ? outer_enqueue<T, 16>(ctx, task, p)
-                               : outer_enqueue<T, 8>(ctx, task, p);
+    /* Tiles of twice the rows, unless too many warps would have none. */
+    const int64_t rows = p.part.rows, few = outer_shape<T, 8>::M, many = outer_shape<T, 16>::M;
+    const bool fits = 3 * blocks_for(rows, many) * many <= 4 * blocks_for(rows, few) * few;
+    return p.g.k > OUTER_DEPTH && fits ? outer_enqueue<T, 16>(ctx, task, p)
+                                       : outer_enqueue<T, 8>(ctx, task, p);
 }
 
 static gop_status matmul_outer_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)

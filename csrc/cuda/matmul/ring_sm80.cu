@@ -257,11 +257,19 @@ static gop_status matmul_ring(gop_ctx *ctx, const gop_task *task, int64_t)
                        (unsigned)(p.g.batches < 65535 ? p.g.batches : 65535));
     typedef std::conditional_t<shape::HALVES, uint16_t, T> P; /* halves are laid out as bits */
     const matmul_product<P> as_bits = {p.g, (const P *)p.a, (const P *)p.b, p.out, p.part};
-    GOP_TRY(GOP_LAUNCH(ctx, matmul_ring_pack_kernel<P>, packers, 256, 0, as_bits, factors,
-                       plan.stages, plan.each, wanted, ALONG, plan.cut.way));
-    GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_ring_kernel<T, ALONG, NT>), (unsigned)plan.cut.blocks,
-                             THIN_THREADS, shape::STAGES * shape::BYTES, p, factors,
-                             plan.stages, plan.wide, wanted));
+    const bool added = plan.cut.split > 1; /* two kernels become one graph */
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, !added, matmul_ring_pack_kernel<P>, packers, 256, 0,
+                                as_bits, factors, plan.stages, plan.each, wanted, ALONG,
+                                plan.cut.way));
+    if (added)
+        GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, true, (matmul_ring_kernel<T, ALONG, NT>),
+                                    (unsigned)plan.cut.blocks, THIN_THREADS,
+                                    shape::STAGES * shape::BYTES, p, factors, plan.stages,
+                                    plan.wide, wanted));
+    else
+        GOP_TRY(GOP_LAUNCH_EARLY(
+            ctx, (matmul_ring_kernel<T, ALONG, NT>), (unsigned)plan.cut.blocks, THIN_THREADS,
+            shape::STAGES * shape::BYTES, p, factors, plan.stages, plan.wide, wanted));
     GOP_TRY(thin_add_partials<T>(ctx, task, p.part));
     if constexpr (shape::SPLIT) {
         matmul_part whole = {0, p.g.batches, 0, task->geometry.gemm.m, 1, p.g.k, 0};

@@ -217,12 +217,18 @@ static gop_status matmul_skinny_wgmma(gop_ctx *ctx, const gop_task *task, int64_
     const matmul_geometry &g = p.g;
     const dim3 packers((unsigned)blocks_for(plan.each, 256),
                        (unsigned)(g.batches < 65535 ? g.batches : 65535));
-    GOP_TRY(GOP_LAUNCH(ctx, (matmul_skinny_wgmma_pack_kernel<T, ALONG>), packers, 256, 0, p,
-                       factors, job.stages, plan.each, job.wanted));
+    const bool added = plan.cut.split > 1; /* two kernels become one graph */
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, !added, (matmul_skinny_wgmma_pack_kernel<T, ALONG>),
+                                packers, 256, 0, p, factors, job.stages, plan.each,
+                                job.wanted));
     const int64_t most = ctx->info.processors;
-    GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_skinny_wgmma_kernel<T, ALONG>),
-                             (unsigned)(job.items < most ? job.items : most),
-                             SKINNY_WGMMA_THREADS, shape::SHARED, p, job));
+    const unsigned blocks = (unsigned)(job.items < most ? job.items : most);
+    if (added)
+        GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, true, (matmul_skinny_wgmma_kernel<T, ALONG>), blocks,
+                                    SKINNY_WGMMA_THREADS, shape::SHARED, p, job));
+    else
+        GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_skinny_wgmma_kernel<T, ALONG>), blocks,
+                                 SKINNY_WGMMA_THREADS, shape::SHARED, p, job));
     GOP_TRY(thin_add_partials<T>(ctx, task, p.part));
     matmul_part whole = {0, g.batches, 0, task->geometry.gemm.m, 1, g.k, 0};
     whole.wanted = job.wanted;

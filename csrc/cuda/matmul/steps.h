@@ -14,7 +14,7 @@ enum { LAST = 1, SYMMETRIC = 2, CUTS = 4 }; /* cuts are numbered by these bits *
 
 struct split_plan {
     int transposed;                 /* out = (b^T a^T)^T, where out's columns are contiguous */
-    int symmetric;                  /* b is a's transpose */
+    int symmetric;                  /* reals of a number, where b is a's transpose */
     int64_t rows, panels, products; /* of a step */
     int blocks, unit;               /* of terms, and how many of them are added at once */
     engine_cut cut[CUTS];
@@ -107,7 +107,7 @@ static inline void split_plan_of(const gop_ctx *ctx, const gop_task *task, int p
     gop_gemm g = task->geometry.gemm;
     p->transposed = g.out_col != 1 && g.out_row == 1;
     if (p->transposed) transpose_product(&g);
-    p->symmetric = parts == 1 && of_itself(task->call);
+    p->symmetric = of_itself(task->call) ? parts : 0;
     p->unit = pieces == 1 ? 4 : 1;
     const int64_t terms = IMAGE_TERMS * p->unit;
     p->blocks = (int)((g.k * parts + terms - 1) / terms) * p->unit;
@@ -120,7 +120,7 @@ static inline void split_plan_of(const gop_ctx *ctx, const gop_task *task, int p
     for (int c = 0; c < CUTS; c++) {
         p->cut[c] = cut_of(ctx, c & LAST && batches ? batches : p->products,
                            c & LAST && rows ? rows : p->rows, columns, p->blocks, p->unit,
-                           c & SYMMETRIC, pace);
+                           parts == 1 && c & SYMMETRIC, pace);
         if (cut_parts(p->cut[c]) > most_parts) most_parts = cut_parts(p->cut[c]);
     }
     const size_t count = (size_t)p->products;
@@ -226,7 +226,7 @@ static engine_job engine_job_of(const gop_ctx *ctx, const split_plan &plan,
     job.group = 16 / s.cut->waves;
     job.whole = s.cut->whole, job.items = s.cut->items, job.slices = s.cut->slices;
     job.pairs = in_runs(g, p.out, g.out_col, g.out_row, g.out, sizeof(T), 2 * sizeof(T));
-    job.mirrored = s.symmetric;
+    job.mirrored = s.symmetric ? plan.symmetric : 0;
     job.bad = pack.bad, job.bad_words = (int)packers_of(ctx, pack);
     job.only_if = s.only_if;
     return job;
@@ -236,10 +236,12 @@ template <typename T, int PIECES, bool HALF, int W, int C>
 static gop_status launch_engine_of(gop_ctx *ctx, const engine_job &job)
 {
     const int wave = ctx->info.processors / C;
-    GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_engine_kernel<PIECES, HALF, T, W, C>),
-                             gop_cuda_grid((job.items < wave ? job.items : wave) * C, C),
-                             ENGINE_THREADS, ENGINE_SHARED, job));
-    if (job.slices == 1) return GOP_OK;
+    const gop_cuda_grid grid((job.items < wave ? job.items : wave) * C, C);
+    if (job.slices == 1)
+        return GOP_LAUNCH_EARLY(ctx, (matmul_engine_kernel<PIECES, HALF, T, W, C>), grid,
+                                ENGINE_THREADS, ENGINE_SHARED, job);
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, true, (matmul_engine_kernel<PIECES, HALF, T, W, C>), grid,
+                                ENGINE_THREADS, ENGINE_SHARED, job));
     return GOP_LAUNCH_EARLY(ctx, (matmul_parts_kernel<HALF, T, W, C>),
                             (unsigned)((job.items - job.whole) / job.slices * W * C * 16),
                             ENGINE_CONSUMERS, 0, job);
@@ -260,8 +262,9 @@ static gop_status pieces_step(gop_ctx *ctx, const split_plan &plan, const split_
     const image_job pack = image_job_of<T, PIECES>(plan, s);
     engine_job job = engine_job_of(ctx, plan, s, pack);
     job.wanted = (unsigned *)(s.scratch + plan.at_wanted);
-    GOP_TRY(GOP_LAUNCH(ctx, (matmul_pack_kernel<T, PIECES>), packers_of(ctx, pack),
-                       THREADS_OF_PACK, 0, pack));
+    /* Two kernels become one graph. */
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, job.slices == 1, (matmul_pack_kernel<T, PIECES>),
+                                packers_of(ctx, pack), THREADS_OF_PACK, 0, pack));
     GOP_TRY((launch_engine<T, PIECES, false>(ctx, *s.cut, job)));
     matmul_product<T> rest = s.p;
     rest.part.wanted = job.wanted;

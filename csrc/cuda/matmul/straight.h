@@ -158,11 +158,13 @@ static __global__ void __launch_bounds__(256)
 }
 
 static inline gop_status straighten(gop_ctx *ctx, const straight_operand &o, const gop_gemm &g,
-                                    bool is_b, const void *from, void *to)
+                                    bool is_b, const void *from, void *to,
+                                    bool is_followed = false)
 {
     const int64_t chunks = o.batches * o.outer * (o.line / 8);
-    return GOP_LAUNCH(ctx, matmul_straighten_kernel, (unsigned)blocks_for(chunks, 256), 256, 0,
-                      o, matmul_geometry_of(g), is_b, (const uint16_t *)from, (uint16_t *)to);
+    return GOP_LAUNCH_FOLLOWED(
+        ctx, is_followed, matmul_straighten_kernel, (unsigned)blocks_for(chunks, 256), 256, 0,
+        o, matmul_geometry_of(g), is_b, (const uint16_t *)from, (uint16_t *)to);
 }
 
 static inline gop_status straight_map(gop_cuda_tensor_map *map, const straight_operand &o,

@@ -181,14 +181,16 @@ __global__ void matmul_thin_pack_kernel(const matmul_product<T> p, T *to, thin_l
     }
 }
 
-/* Enqueues the copying; b is the copy from then on. */
+/* Enqueues the copying; b is the copy from then on. Two kernels become one graph: this one and
+ * the next, or, where chunks are added, the next and that one. */
 template <typename T> static inline gop_status
 thin_pack(gop_ctx *ctx, const gop_task *task, const thin_cut &cut, matmul_product<T> *p)
 {
     T *const to = (T *)((char *)task->scratch + cut.pack_at);
     const dim3 grid((unsigned)blocks_for(thin_padded(p->g.k, cut.layout.terms), 256),
                     (unsigned)(p->g.batches < 65535 ? p->g.batches : 65535));
-    GOP_TRY(GOP_LAUNCH(ctx, matmul_thin_pack_kernel<T>, grid, 256, 0, *p, to, cut.layout));
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, cut.split == 1, matmul_thin_pack_kernel<T>, grid, 256, 0,
+                                *p, to, cut.layout));
     p->b = to;
     p->g.b_row = 1;
     p->g.b_col = thin_padded(p->g.k, cut.layout.terms);

@@ -15,13 +15,22 @@ struct tiling_of {
     int item, processors;
     bool a_along, a_wide, b_along,
         b_wide; /* terms are contiguous; all vectors of 16 bytes are aligned and whole */
+    bool a_dense,
+        b_dense; /* one matrix whose terms follow each other without gaps, at 16 bytes */
 };
+
+/* Whether an operand's lines are neighbours, and its terms follow each other without gaps. */
+static inline bool matmul_dense(const gop_gemm &g, const void *data, int64_t lines,
+                                int64_t line, int64_t term)
+{
+    return g.batches == 1 && line == 1 && term == lines && (uintptr_t)data % 16 == 0;
+}
 
 /* The operands in each other's place. */
 static inline tiling_of tiling_swapped(const tiling_of &p)
 {
-    return {p.n,          p.m,       p.k,      p.batches, p.item,
-            p.processors, p.b_along, p.b_wide, p.a_along, p.a_wide};
+    return {p.n,       p.m,      p.k,       p.batches, p.item,    p.processors,
+            p.b_along, p.b_wide, p.a_along, p.a_wide,  p.b_dense, p.a_dense};
 }
 
 /* Refuses, for `who`, devices whose blocks have less shared memory. */
@@ -64,6 +73,7 @@ struct matmul_tiling {
     int way;              /* which of the row's tiles it is */
     bool packed;          /* b is first copied */
     bool wide;            /* loads are of 16 bytes */
+    bool flat;            /* the terms of a row of blocks are read as one line (gemv_col) */
     int64_t blocks;       /* of all, chunks of sums included */
     int64_t split, chunk; /* chunks of a sum, terms of a chunk */
 };
@@ -142,9 +152,18 @@ static inline int gemv_col_load(int item, int width)
     return item == 2 && width > 2 ? 8 : 16;
 }
 
+enum { FLAT_LINES = 64 }; /* of a matrix that is read as one line, at most */
+
 static inline matmul_tiling gemv_col_tiling(const tiling_of &p)
 {
     matmul_tiling t = {};
+    if (p.a_dense && p.n == 1 && p.m > 1 && p.m <= FLAT_LINES) {
+        t.lines = (int)p.m, t.columns = t.tiles = t.parts = 1;
+        t.step = THIN_THREADS / t.lines * (16 / p.item);
+        t.wide = t.flat = true;
+        thin_split(p, 256, 4, &t);
+        return t;
+    }
     t.columns = thin_width(p.n, 16);
     const int vector = gemv_col_load(p.item, t.columns) / p.item;
     t.parts = 1;

@@ -340,6 +340,12 @@ template <typename T, int SHAPE> __global__ void __launch_bounds__(256)
     for (int e = 0; e < 4 && x + e < items; e++) put(out + e * item, of[e]);
 }
 
+/* Whether the second kernel ends a step. */
+static bool adds_partials(const wgmma_f16_work &w)
+{
+    return w.schedule.whole < w.schedule.tiles && w.last == w.schedule.items;
+}
+
 template <typename T, int SHAPE>
 static gop_status launch_tiles(gop_ctx *ctx, const gop_task *task, const wgmma_f16_plan &plan,
                                const wgmma_f16_work &w)
@@ -348,22 +354,23 @@ static gop_status launch_tiles(gop_ctx *ctx, const gop_task *task, const wgmma_f
     const int size = w.schedule.below * w.schedule.beside, slots = ctx->info.processors / size;
     const int items = w.last - w.first;
     const gop_cuda_grid grid((items < slots ? items : slots) * size, size);
-    const bool copied = plan.a.copied || plan.b.copied;
+    const bool copied = plan.a.copied || plan.b.copied, added = adds_partials(w);
     gop_status status = GOP_OK;
 #define GO(at, bt)                                                                             \
     if (plan.a.transposed == at && plan.b.transposed == bt)                                    \
-        status = copied ? GOP_LAUNCH_EARLY(ctx, (matmul_wgmma_f16_kernel<T, SHAPE, at, bt>),   \
-                                           grid, BLOCK_THREADS, R::BYTES, w)                   \
-                        : GOP_LAUNCH_FIRST(ctx, task, 0,                                       \
-                                           (matmul_wgmma_f16_kernel<T, SHAPE, at, bt>), grid,  \
-                                           BLOCK_THREADS, R::BYTES, w);
+        status = copied && !added                                                              \
+                     ? GOP_LAUNCH_EARLY(ctx, (matmul_wgmma_f16_kernel<T, SHAPE, at, bt>),      \
+                                        grid, BLOCK_THREADS, R::BYTES, w)                      \
+                     : GOP_LAUNCH_FIRST(ctx, task, added,                                      \
+                                        (matmul_wgmma_f16_kernel<T, SHAPE, at, bt>), grid,     \
+                                        BLOCK_THREADS, R::BYTES, w);
     GO(false, false)
     GO(false, true)
     GO(true, false)
     GO(true, true)
 #undef GO
+    if (status != GOP_OK || !added) return status;
     const int rest = w.schedule.tiles - w.schedule.whole;
-    if (status != GOP_OK || rest == 0 || w.last < w.schedule.items) return status;
     return GOP_LAUNCH_EARLY(ctx, (matmul_wgmma_f16_partials_kernel<T, SHAPE>),
                             dim3((unsigned)(rest * size), R::ROWS * R::COLUMNS / 1024), 256, 0,
                             w);
@@ -376,15 +383,10 @@ static gop_status matmul_wgmma_f16(gop_ctx *ctx, const gop_task *task, int64_t s
     const matmul_schedule &t = plan.schedule;
     const gop_gemm g = t.swapped ? matmul_swapped(task->geometry.gemm) : task->geometry.gemm;
     char *const scratch = (char *)task->scratch;
-    const void *a = task->in[t.swapped].data, *b = task->in[!t.swapped].data;
-    if (plan.a.copied) {
-        if (step == 0) GOP_TRY(straighten(ctx, plan.a, g, false, a, scratch));
-        a = scratch;
-    }
-    if (plan.b.copied) {
-        if (step == 0) GOP_TRY(straighten(ctx, plan.b, g, true, b, scratch + plan.b_copy));
-        b = scratch + plan.b_copy;
-    }
+    const void *const a_from = task->in[t.swapped].data;
+    const void *const b_from = task->in[!t.swapped].data;
+    const void *const a = plan.a.copied ? scratch : a_from;
+    const void *const b = plan.b.copied ? scratch + plan.b_copy : b_from;
     wgmma_f16_work w = {};
     w.m = g.m, w.n = g.n;
     w.out_row = g.out_row, w.out_col = g.out_col, w.out_batch = uniform_batch(g, g.out);
@@ -399,6 +401,12 @@ static gop_status matmul_wgmma_f16(gop_ctx *ctx, const gop_task *task, int64_t s
     const wgmma_f16_shape &shape = wgmma_f16_shapes[t.shape];
     GOP_TRY(straight_map(&w.a, plan.a, a, plan.a.transposed ? 64 : shape.rows(), t.beside));
     GOP_TRY(straight_map(&w.b, plan.b, b, plan.b.transposed ? 64 : shape.columns, t.below));
+    /* The last copy and the kernel become one graph, or the kernel and what adds its parts. */
+    const bool follow = !adds_partials(w);
+    if (plan.a.copied && step == 0)
+        GOP_TRY(straighten(ctx, plan.a, g, false, a_from, scratch, follow && !plan.b.copied));
+    if (plan.b.copied && step == 0)
+        GOP_TRY(straighten(ctx, plan.b, g, true, b_from, scratch + plan.b_copy, follow));
     typedef gop_status (*launcher)(gop_ctx *, const gop_task *, const wgmma_f16_plan &,
                                    const wgmma_f16_work &);
     static const launcher launch[WGMMA_F16_SHAPES] = {launch_tiles<T, 0>, launch_tiles<T, 1>,

@@ -68,13 +68,13 @@ static void forget(gop_cuda_repeated *r)
     *r = {};
 }
 
-/* The context's record of these kernels, or NULL. Those that share a place, as all pairs with
- * one last kernel do, drive each other out. */
+/* The context's record of these kernels, or NULL. Those that share a place drive each other
+ * out. */
 static gop_cuda_repeated *record_of(gop_cuda_thread *t, const void *before,
                                     const void *function)
 {
     gop_cuda_repeated **place =
-        &t->repeated[((uintptr_t)function / 16 + (before != NULL)) % GOP_CUDA_REPEATED];
+        &t->repeated[((uintptr_t)function + 3 * (uintptr_t)before) / 16 % GOP_CUDA_REPEATED];
     if (!*place) {
         *place = (gop_cuda_repeated *)gop_services->alloc(sizeof **place);
         if (!*place) return NULL;
@@ -258,13 +258,25 @@ static gop_status launch_now(gop_cuda_thread *t, const gop_cuda_kernel *k)
     return gop_cuda_launched(k->name, launch_alone(t, k, early));
 }
 
-/* Allows a kernel all shared memory that a block can have, once on a device. It never sets
- * less, so that no thread takes back what another one needs. With the device current. */
-static gop_status allow_shared(const gop_ctx *ctx, const void *kernel)
+/* Where it is noted which kernel is allowed all shared memory that a block can have. */
+static const void **place_of_wide(const gop_ctx *ctx, const void *kernel)
 {
     enum { WIDE = 128 };
-    static const void *wide[GOP_CUDA_MAX_DEVICES][WIDE]; /* kernels that are allowed it */
-    const void **const place = &wide[ctx->device.ordinal][(uintptr_t)kernel / 16 % WIDE];
+    static const void *wide[GOP_CUDA_MAX_DEVICES][WIDE];
+    return &wide[ctx->device.ordinal][(uintptr_t)kernel / 16 % WIDE];
+}
+
+static int is_allowed(const gop_ctx *ctx, const gop_cuda_kernel *k)
+{
+    return k->shared <= UNASKED ||
+           __atomic_load_n(place_of_wide(ctx, k->function), __ATOMIC_ACQUIRE) == k->function;
+}
+
+/* Allows it that, once on a device. It never sets less, so that no thread takes back what
+ * another one needs. With the device current. */
+static gop_status allow_shared(const gop_ctx *ctx, const void *kernel)
+{
+    const void **const place = place_of_wide(ctx, kernel);
     if (__atomic_load_n(place, __ATOMIC_ACQUIRE) == kernel) return GOP_OK;
     cudaFuncAttributes code;
     GOP_TRY(
@@ -280,7 +292,7 @@ gop_status gop_cuda_enqueue(gop_ctx *ctx, const gop_cuda_kernel *k)
     gop_cuda_thread *t = thread_of(ctx);
     gop_status status = GOP_OK;
     int previous;
-    if (k->how == GOP_CUDA_FOLLOWED && !t->kept_for_next && k->shared <= UNASKED && keep(t, k))
+    if (k->how == GOP_CUDA_FOLLOWED && !t->kept_for_next && is_allowed(ctx, k) && keep(t, k))
         return GOP_OK;
     status = gop_cuda_enter(ctx->device.ordinal, &previous);
     if (status == GOP_OK) {

@@ -2,10 +2,11 @@
  * maps.cu - tensor maps: what TMA is told of an array whose tiles it copies.
  *
  * The driver writes a map; its function is looked up when the first one is asked for, so that
- * the library links with no driver.
+ * the library links with no driver. Maps of arrays that are met again are kept.
  */
 #include <cuda.h>
 
+#include "cuda/common/remembered.h"
 #include "cuda/common/tma.h"
 #include "cuda/runtime/runtime.h"
 
@@ -32,7 +33,7 @@ static gop_status find_encoder(encoder *found)
     return GOP_OK;
 }
 
-gop_status gop_cuda_map(gop_cuda_tensor_map *map, const gop_cuda_tensor *t)
+static gop_status encode_map(gop_cuda_tensor_map *map, const gop_cuda_tensor *t)
 {
     static_assert(sizeof(CUtensorMap) == sizeof *map, "a driver's map");
     const CUtensorMapDataType type = t->rounded     ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
@@ -59,4 +60,21 @@ gop_status gop_cuda_map(gop_cuda_tensor_map *map, const gop_cuda_tensor *t)
                     "bytes: error %d",
                     (long long)t->extent[0], (long long)t->extent[1], (long long)t->extent[2],
                     t->item, (int)result);
+}
+
+/* All that a map says of an array. */
+struct map_question {
+    int64_t data, item, rounded, extent[3], stride[3], box[3];
+};
+
+gop_status gop_cuda_map(gop_cuda_tensor_map *map, const gop_cuda_tensor *t)
+{
+    static remembered<map_question, gop_cuda_tensor_map, 256> known;
+    map_question q = {(int64_t)t->data, t->item, t->rounded, {}, {}, {}};
+    for (int d = 0; d < 3; d++)
+        q.extent[d] = t->extent[d], q.stride[d] = t->stride[d], q.box[d] = t->box[d];
+    if (known.find(q, map)) return GOP_OK;
+    GOP_TRY(encode_map(map, t));
+    known.keep(q, *map);
+    return GOP_OK;
 }
