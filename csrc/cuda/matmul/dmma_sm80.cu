@@ -2,125 +2,276 @@
  * dmma_sm80.cu - matmul of float64 by the tensor cores.
  *
  * They multiply float64 twice as fast as the arithmetic units, and with one rounding a term as
- * these. Tiles travel to shared memory by asynchronous copies, several tiles ahead; an operand
- * stands there as it lies in memory, so either order is read in whole lines. Complex products
- * are real ones (dmma.h).
+ * these. Tiles travel to shared memory by asynchronous copies, several tiles ahead, and an SM
+ * has several blocks where tiles are small: while one waits or stores, others multiply. Lines
+ * may begin anywhere and lie either way: in shared memory a line's terms are neighbours, its
+ * 16-byte chunks in an order in which copies of either order and the lanes of a fragment meet
+ * all banks. Complex products are real ones (dmma.h).
  */
 #include "cuda/common/mma.h"
+#include "cuda/common/cluster.h"
+#include "cuda/common/cp_async.h"
 #include "cuda/matmul/tiling.h"
-#include "cuda/matmul/copied.h"
 #include "cuda/matmul/dmma.h"
-#include "cuda/matmul/tiles.h"
+
+/* How an operand is copied: item by item along terms or across lines, or 16 bytes of terms. */
+enum dmma_mode { DMMA_ACROSS, DMMA_ALONG, DMMA_WIDE };
+
+/* What a kernel is told: besides, whether it stores two neighbours at once; blocks of a
+ * cluster, which share sums, and the terms of each one's part. */
+struct dmma_way {
+    int a_mode, b_mode, pairs, cluster;
+    int64_t part;
+};
 
 /* What a plan decides. */
 struct dmma_cut {
     matmul_cut steps; /* first: matmul_plan_steps fills it */
-    int64_t split, chunk;
-    int a_along, b_along, wide;
+    matmul_tiling tiling;
+    dmma_way way;
     dmma_pairs pairs; /* behind the partial sums */
 };
 
-enum { DMMA_M = 128, DMMA_N = 128, DMMA_K = 16, DMMA_STAGES = 4 };
-enum { DMMA_PAD = 4 };
+/* A block's tile, cut into those of its warps; stages of DMMA_K terms. */
+enum { DMMA_K = 16, DMMA_LINE = DMMA_K * 8 };
+template <int TILE_M, int TILE_N, int WARP_M, int WARP_N, int DEPTH> struct dmma_shape {
+    enum { M = TILE_M, N = TILE_N, WM = WARP_M, WN = WARP_N, STAGES = DEPTH };
+    enum { WARPS_M = M / WM, THREADS = WARPS_M * (N / WN) * 32 };
+    enum { STAGE = (M + N) * DMMA_LINE };
+    enum { BLOCKS = THREADS > 128 ? 1 : WM * WN > 1024 ? 2 : WM * WN > 512 ? 3 : 4 };
+};
 
 #if GOP_SM80
 
-enum { DMMA_THREADS = 256, WARP_M = 64, WARP_N = 32 };
-enum { M_TILES = WARP_M / 16, N_TILES = WARP_N / 8 };
-
-template <bool ALONG, int LINES, int VECTOR> using dmma_tile =
-    copied_tile<double, LINES, DMMA_K, ALONG, VECTOR, DMMA_THREADS, DMMA_PAD, DMMA_PAD>;
-
-/* A warp's fragments of eight terms, a lane's first values of which are at a and b. */
-template <typename of_a, typename of_b>
-GOP_DEVICE void dmma_fragments(double (&fa)[M_TILES][4], double (&fb)[N_TILES][2],
-                               const double *a, const double *b)
+/* Of the chunks of 16 bytes of a line: what the number of each is changed by. */
+GOP_DEVICE uint32_t dmma_swizzle(int line)
 {
+    return (uint32_t)(line % 4 * 2 + line / 4 % 2) * 16;
+}
+
+/* What a thread copies of an operand's LINES lines. */
+template <int LINES, int THREADS> struct dmma_copier {
+    enum { EACH = LINES * DMMA_K / THREADS, ACROSS_STEP = THREADS / LINES };
+    enum { ALONG_STEP = THREADS / DMMA_K, WIDE_STEP = THREADS * 2 / DMMA_K };
+    const double *from;
+    uint32_t to;
+    int term, lines; /* its first term; lines that exist from its first on */
+
+    GOP_DEVICE dmma_copier(const double *first, uint32_t stage, int64_t line_stride,
+                           int64_t term_stride, int exist, int mode)
+    {
+        const int t = threadIdx.x;
+        const int line = mode == DMMA_ACROSS ? t % LINES : mode == DMMA_ALONG ? t / 16 : t / 8;
+        term = mode == DMMA_ACROSS ? t / LINES : mode == DMMA_ALONG ? t % 16 : t % 8 * 2;
+        lines = exist - line;
+        from = first + line * line_stride + term * term_stride;
+        to = stage + line * DMMA_LINE + ((term * 8) ^ dmma_swizzle(line));
+    }
+    /* Copies the terms of a stage, of which `left` exist; `none` is a valid address for copies
+     * that read nothing. */
+    GOP_DEVICE void fetch(uint32_t stage, int left, const double *none, int64_t line_stride,
+                          int64_t term_stride, int mode)
+    {
+        const double *at = from;
+        const int terms = left - term;
+        const uint32_t place = to + stage;
+        if (mode == DMMA_ACROSS) {
+#pragma unroll
+            for (int e = 0; e < EACH; e++, at += ACROSS_STEP * term_stride) {
+                const bool exists = lines > 0 && terms > e * ACROSS_STEP;
+                cp_async<8>(place ^ (e * ACROSS_STEP * 8), exists ? at : none, exists);
+            }
+        } else if (mode == DMMA_ALONG) {
+#pragma unroll
+            for (int e = 0; e < EACH; e++, at += ALONG_STEP * line_stride) {
+                const bool exists = lines > e * ALONG_STEP && terms > 0;
+                cp_async<8>(place + e * ALONG_STEP * DMMA_LINE, exists ? at : none, exists);
+            }
+        } else {
+#pragma unroll
+            for (int e = 0; e < EACH / 2; e++, at += WIDE_STEP * line_stride) {
+                const bool exists = lines > e * WIDE_STEP && terms > 0;
+                cp_async<16>(place + e * WIDE_STEP * DMMA_LINE, exists ? at : none, exists);
+            }
+        }
+        from += DMMA_K * term_stride;
+    }
+};
+
+/* A warp's fragments of eight terms; a lane's first values of the stage are at `a` and `b`. */
+template <int M_TILES, int N_TILES>
+GOP_DEVICE void dmma_fragments(double (&fa)[M_TILES][4], double (&fb)[N_TILES][2],
+                               const uint8_t *ring, uint32_t a, uint32_t b, int half)
+{
+    const auto load = [&](uint32_t at) { return *(const double *)(ring + at); };
 #pragma unroll
     for (int m = 0; m < M_TILES; m++)
 #pragma unroll
         for (int e = 0; e < 4; e++)
-            fa[m][e] = a[(m * 16 + e % 2 * 8) * of_a::LINE + e / 2 * 4 * of_a::TERM];
+            fa[m][e] =
+                load((a ^ (half * 64 + e / 2 * 32)) + (m * 16 + e % 2 * 8) * DMMA_LINE);
 #pragma unroll
     for (int n = 0; n < N_TILES; n++)
 #pragma unroll
-        for (int e = 0; e < 2; e++) fb[n][e] = b[n * 8 * of_b::LINE + e * 4 * of_b::TERM];
+        for (int e = 0; e < 2; e++)
+            fb[n][e] = load((b ^ (half * 64 + e * 32)) + n * 8 * DMMA_LINE);
 }
 
-template <bool A_ALONG, bool B_ALONG, int VECTOR>
-__global__ void __launch_bounds__(DMMA_THREADS, 1)
-    matmul_dmma_kernel(const matmul_product<double> p)
+/* Stores a warp's sums, two neighbours at once where they are `pairs`. Of a cluster, whose
+ * blocks have parts of the sums, each block adds those of some outputs first, in their order. */
+template <int THREADS, int M_TILES, int N_TILES>
+GOP_DEVICE void dmma_store(const matmul_product<double> &p, const matmul_tile<double> &tile,
+                           const double (&sum)[M_TILES][N_TILES][4], int m0, int n0,
+                           const dmma_way &way, double2 *meet)
 {
-    typedef dmma_tile<A_ALONG, DMMA_M, VECTOR> of_a;
-    typedef dmma_tile<B_ALONG, DMMA_N, VECTOR> of_b;
-    extern __shared__ __align__(16) double stages[];
-    double *const a_stages = stages, *const b_stages = stages + DMMA_STAGES * of_a::SIZE;
+    const int lane = threadIdx.x % 32, i0 = m0 + lane / 4, j0 = n0 + lane % 4 * 2;
+    const int64_t row = p.g.out_row, column = p.g.out_col;
+    double *const out = (double *)p.out + tile.out + i0 * row + j0 * column;
+    const auto put = [&](int m, int n, double2 two) {
+        const int left = tile.columns - j0 - n * 8;
+        if (i0 + m * 8 >= tile.rows || left <= 0) return;
+        double *const to = out + m * 8 * row + n * 8 * column;
+        if (way.pairs && left > 1) {
+            *(double2 *)to = two;
+            return;
+        }
+        to[0] = two.x;
+        if (left > 1) to[column] = two.y;
+    };
+    const auto each = [&](auto does) {
+#pragma unroll
+        for (int m = 0; m < M_TILES * 2; m++)
+#pragma unroll
+            for (int n = 0; n < N_TILES; n++)
+                does(m, n, make_double2(sum[m / 2][n][m % 2 * 2], sum[m / 2][n][m % 2 * 2 + 1]));
+    };
+    if (way.cluster == 1) {
+        each(put);
+        return;
+    }
+    cp_async_wait_group<0>();
+    __syncthreads(); /* the ring has been read */
+    const int rank = cluster_rank();
+    meet += threadIdx.x;
+    each([&](int m, int n, double2 two) { meet[(m * N_TILES + n) * THREADS] = two; });
+    cluster_sync();
+    each([&](int m, int n, double2) {
+        const int at = m * N_TILES + n;
+        if (at % way.cluster != rank) return;
+        double2 all = *map_shared_rank(meet + at * THREADS, 0);
+        for (int r = 1; r < way.cluster; r++) {
+            const double2 more = *map_shared_rank(meet + at * THREADS, r);
+            all = make_double2(all.x + more.x, all.y + more.y);
+        }
+        put(m, n, all);
+    });
+    cluster_sync(); /* another block may still read from this one */
+}
+
+/* The tile of a block; of a cluster's blocks each has a part of the sums. */
+template <int M, int N>
+GOP_DEVICE matmul_tile<double> dmma_tile_of(const matmul_product<double> &p,
+                                            const dmma_way &way)
+{
+    matmul_tile<double> tile = matmul_tile_of<M, N, RASTER>(p, blockIdx.x / way.cluster);
+    if (way.cluster == 1) return tile;
+    const int64_t first = (int64_t)cluster_rank() * way.part;
+    tile.a += first * p.g.a_col, tile.b += first * p.g.b_row;
+    tile.terms = tile.terms - first < way.part ? tile.terms - first : way.part;
+    return tile;
+}
+
+template <typename shape>
+__global__ void __launch_bounds__(shape::THREADS, shape::BLOCKS)
+    matmul_dmma_kernel(const matmul_product<double> p, const dmma_way way)
+{
+    enum { M = shape::M, N = shape::N, STAGES = shape::STAGES, STAGE = shape::STAGE };
+    enum { M_TILES = shape::WM / 16, N_TILES = shape::WN / 8 };
+    extern __shared__ __align__(128) uint8_t memory[];
+    uint8_t *const ring = memory;
     const matmul_geometry &g = p.g;
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4, q = lane % 4;
-    const matmul_tile<double> tile = matmul_tile_of<DMMA_M, DMMA_N, RASTER>(p);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const matmul_tile<double> tile = dmma_tile_of<M, N>(p, way);
 
-    /* Prologue: copies run DMMA_STAGES - 1 stages ahead. */
-    stage_copier<of_a, of_b> copies = {{tile.a, p.a, a_stages, g.a_row, g.a_col, tile.rows},
-                                       {tile.b, p.b, b_stages, g.b_col, g.b_row, tile.columns},
-                                       (int)tile.terms};
-    const int steps = ((int)tile.terms + DMMA_K - 1) / DMMA_K;
-    for (int s = 0; s < DMMA_STAGES - 1; s++) copies.fetch(s);
+    /* Prologue: copies run STAGES - 1 stages ahead. */
+    dmma_copier<M, shape::THREADS> a(tile.a, address_in_shared(ring), g.a_row, g.a_col, tile.rows,
+                                     way.a_mode);
+    dmma_copier<N, shape::THREADS> b(tile.b, address_in_shared(ring + M * DMMA_LINE), g.b_col,
+                                     g.b_row, tile.columns, way.b_mode);
+    int left = (int)tile.terms;
+    const int steps = (left + DMMA_K - 1) / DMMA_K, eights = (left + 7) / 8;
+    const auto fetch = [&](int stage) {
+        if (left > 0) {
+            a.fetch(stage * STAGE, left, p.a, g.a_row, g.a_col, way.a_mode);
+            b.fetch(stage * STAGE, left, p.b, g.b_col, g.b_row, way.b_mode);
+            left -= DMMA_K;
+        }
+        cp_async_commit_group();
+    };
+    for (int s = 0; s < STAGES - 1; s++) fetch(s);
 
-    /* Main loop: half a stage is loaded to registers while the other is multiplied. */
-    const int m0 = warp % (DMMA_M / WARP_M) * WARP_M, n0 = warp / (DMMA_M / WARP_M) * WARP_N;
-    const double *const a_lane = a_stages + (m0 + row) * of_a::LINE + q * of_a::TERM;
-    const double *const b_lane = b_stages + (n0 + row) * of_b::LINE + q * of_b::TERM;
+    /* Main loop: eight terms are loaded to registers while those before are multiplied. */
+    const int m0 = warp % shape::WARPS_M * shape::WM, n0 = warp / shape::WARPS_M * shape::WN;
+    const int row = lane / 4;
+    const uint32_t first = row * DMMA_LINE + ((lane % 4 * 8) ^ dmma_swizzle(row));
+    const uint32_t a_lane = m0 * DMMA_LINE + first, b_lane = (M + n0) * DMMA_LINE + first;
     double fa[2][M_TILES][4], fb[2][N_TILES][2]; /* what is multiplied, and what comes next */
     const auto load_fragments = [&](int stage, int half) {
-        dmma_fragments<of_a, of_b>(fa[half], fb[half],
-                                   a_lane + stage * of_a::SIZE + half * 8 * of_a::TERM,
-                                   b_lane + stage * of_b::SIZE + half * 8 * of_b::TERM);
+        dmma_fragments(fa[half], fb[half], ring, a_lane + stage * STAGE,
+                       b_lane + stage * STAGE, half);
     };
     double sum[M_TILES][N_TILES][4] = {};
-    cp_async_wait_group<DMMA_STAGES - 2>();
+    cp_async_wait_group<STAGES - 2>();
     __syncthreads();
     load_fragments(0, 0);
     int stage = 0;
     for (int step = 0; step < steps; step++) {
-        const int next = stage == DMMA_STAGES - 1 ? 0 : stage + 1;
-        copies.fetch(stage == 0 ? DMMA_STAGES - 1 : stage - 1);
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            if (half == 0) {
-                load_fragments(stage, 1);
-            } else {
-                cp_async_wait_group<DMMA_STAGES - 2>();
-                __syncthreads();
-                if (step + 1 < steps) load_fragments(next, 0);
-            }
-            mma_sync_each(sum, fa[half], fb[half]);
-        }
+        const int next = stage == STAGES - 1 ? 0 : stage + 1;
+        fetch(stage == 0 ? STAGES - 1 : stage - 1);
+        load_fragments(stage, 1);
+        mma_sync_each(sum, fa[0], fb[0]);
+        cp_async_wait_group<STAGES - 2>();
+        __syncthreads();
+        if (step + 1 < steps) load_fragments(next, 0);
+        if (step * 2 + 1 < eights) mma_sync_each(sum, fa[1], fb[1]);
         stage = next;
     }
-
-    matmul_store_fragments(p, tile, sum, m0, n0);
+    dmma_store<shape::THREADS>(p, tile, sum, m0, n0, way, (double2 *)ring);
 }
 
-template <bool A_ALONG, bool B_ALONG, int VECTOR>
-static gop_status dmma_enqueue(gop_ctx *ctx, const matmul_product<double> &p)
+/* Whether two neighbours of a row of the result may be stored at once. */
+static bool dmma_stores_pairs(const matmul_product<double> &p)
 {
-    const size_t doubles =
-        dmma_tile<A_ALONG, DMMA_M, VECTOR>::SIZE + dmma_tile<B_ALONG, DMMA_N, VECTOR>::SIZE;
-    return GOP_LAUNCH(ctx, (matmul_dmma_kernel<A_ALONG, B_ALONG, VECTOR>),
-                      (matmul_tile_count<DMMA_M, DMMA_N>(p)), DMMA_THREADS,
-                      DMMA_STAGES * doubles * sizeof(double), p);
+    bool pairs = p.g.out_col == 1 && p.g.out_row % 2 == 0 && p.part.split_stride % 2 == 0 &&
+                 (uintptr_t)p.out % 16 == 0;
+    for (int axis = 0; axis < p.g.batch_rank; axis++) pairs &= p.g.out[axis] % 2 == 0;
+    return pairs;
+}
+
+template <typename shape> static gop_status dmma_enqueue(gop_ctx *ctx, const dmma_cut &cut,
+                                                         const matmul_product<double> &p)
+{
+    dmma_way way = cut.way;
+    way.pairs = dmma_stores_pairs(p);
+    const int64_t stages = blocks_for(way.cluster > 1 ? way.part : p.part.chunk, DMMA_K);
+    int64_t shared = (stages < shape::STAGES ? stages : shape::STAGES) * shape::STAGE;
+    if (way.cluster > 1 && shared < shape::M * shape::N * 8) shared = shape::M * shape::N * 8;
+    const unsigned tiles = matmul_tile_count<shape::M, shape::N>(p);
+    return GOP_LAUNCH_FOLLOWED(ctx, p.part.split > 1, matmul_dmma_kernel<shape>,
+                               gop_cuda_grid(tiles * way.cluster, way.cluster > 1 ? way.cluster : 0), shape::THREADS,
+                               (size_t)shared, p, way);
 }
 
 static gop_status dmma_multiply(gop_ctx *ctx, const matmul_product<double> &p,
                                 const dmma_cut &cut)
 {
-    typedef gop_status (*enqueue)(gop_ctx *, const matmul_product<double> &);
-    static const enqueue kernels[2][2][2] = {
-        {{dmma_enqueue<false, false, 1>, dmma_enqueue<false, false, 2>},
-         {dmma_enqueue<false, true, 1>, dmma_enqueue<false, true, 2>}},
-        {{dmma_enqueue<true, false, 1>, dmma_enqueue<true, false, 2>},
-         {dmma_enqueue<true, true, 1>, dmma_enqueue<true, true, 2>}}};
-    return kernels[cut.a_along][cut.b_along][cut.wide](ctx, p);
+    typedef gop_status (*enqueue)(gop_ctx *, const dmma_cut &, const matmul_product<double> &);
+    static const enqueue kernels[DMMA_TILES] = {
+        dmma_enqueue<dmma_shape<128, 128, 64, 32, 4>>, dmma_enqueue<dmma_shape<128, 64, 64, 32, 4>>,
+        dmma_enqueue<dmma_shape<64, 128, 64, 32, 4>>, dmma_enqueue<dmma_shape<64, 64, 32, 32, 4>>,
+        dmma_enqueue<dmma_shape<64, 32, 32, 16, 4>>,  dmma_enqueue<dmma_shape<32, 64, 16, 32, 4>>,
+        dmma_enqueue<dmma_shape<32, 32, 16, 16, 4>>};
+    return kernels[cut.tiling.way](ctx, cut, p);
 }
 
 static gop_status matmul_dmma(gop_ctx *ctx, const gop_task *task, int64_t step)
@@ -129,7 +280,7 @@ static gop_status matmul_dmma(gop_ctx *ctx, const gop_task *task, int64_t step)
     matmul_product<double> p;
     GOP_TRY(dmma_product(ctx, task, step, matmul_part_of(task, step), cut.pairs, &p));
     return matmul_multiply_chunks(
-        ctx, task, p, cut.split, cut.chunk,
+        ctx, task, p, cut.tiling.split, cut.tiling.chunk,
         [&](const matmul_product<double> &of) { return dmma_multiply(ctx, of, cut); });
 }
 #define LAUNCHES                                                                               \
@@ -143,13 +294,18 @@ static gop_status matmul_dmma(gop_ctx *ctx, const gop_task *task, int64_t step)
     }
 #endif
 
+/* How an operand's terms are brought to shared memory. */
+static int dmma_mode_of(const gop_gemm &g, const int64_t *batch, const void *data, int64_t line,
+                        int64_t term, bool along)
+{
+    if (!along) return DMMA_ACROSS;
+    return matmul_wide(g, batch, data, term, line, g.k, 2) ? DMMA_WIDE : DMMA_ALONG;
+}
+
 static gop_status matmul_dmma_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    enum { SHORTEST = 256 }; /* terms of a chunk */
     GOP_TRY(gop_has_code(ctx, "matmul: kernel 'dmma'", 8, "whose tensor cores take float64"));
-    const int64_t shared =
-        DMMA_STAGES * (DMMA_M + DMMA_N) * (DMMA_K + DMMA_PAD) * sizeof(double);
-    GOP_TRY(matmul_has_shared(ctx, "dmma", shared));
+    GOP_TRY(matmul_has_shared(ctx, "dmma", DMMA_SHARED));
     const gop_gemm &of = task->geometry.gemm;
     dmma_cut *const cut = GOP_OWN(dmma_cut, plan);
     *cut = {};
@@ -161,37 +317,42 @@ static gop_status matmul_dmma_plan(const gop_ctx *ctx, const gop_task *task, gop
         return gop_fail(GOP_REFUSED, "matmul: kernel 'dmma' takes complex numbers whose "
                                      "results lie side by side in a row");
     if (task->in[0].dtype == GOP_COMPLEX128) GOP_TRY(matmul_takes_batch(of, "dmma"));
-    matmul_plan_steps(ctx, task, 1, plan);
+    matmul_plan_steps(ctx, task, 1, plan, 32);
     dmma_plan_pairs(task, 0, &cut->pairs);
     const gop_gemm g = dmma_geometry(task, cut->pairs);
-    const int64_t tiles = blocks_for(g.m, DMMA_M) * blocks_for(g.n, DMMA_N) * g.batches;
-    const int64_t wanted = ctx->info.processors / (tiles > 0 ? tiles : 1),
-                  most = g.k / SHORTEST;
-    cut->split = wanted < most ? wanted : most;
-    if (cut->split < 2 || plan->steps > 1) cut->split = 1;
-    cut->chunk = ((g.k + cut->split - 1) / cut->split + DMMA_K - 1) / DMMA_K * DMMA_K;
-    cut->split = (g.k + cut->chunk - 1) / cut->chunk;
-    cut->a_along = gop_magnitude(g.a_col) <= gop_magnitude(g.a_row) || g.m == 1;
-    cut->b_along = gop_magnitude(g.b_row) <= gop_magnitude(g.b_col) && g.n > 1;
-    const int64_t a_near = cut->a_along ? g.a_col : g.a_row,
-                  b_near = cut->b_along ? g.b_row : g.b_col;
-    const int64_t a_line = cut->a_along ? g.a_row : g.a_col,
-                  b_line = cut->b_along ? g.b_col : g.b_row;
-    int wide = a_near == 1 && b_near == 1 && a_line % 2 == 0 && b_line % 2 == 0 &&
-               g.k % 2 == 0 && (cut->a_along || g.m % 2 == 0) && (cut->b_along || g.n % 2 == 0);
-    for (int axis = 0; axis < g.batch_rank; axis++)
-        wide &= g.a[axis] % 2 == 0 && g.b[axis] % 2 == 0;
-    for (int i = 0; i < 2; i++) wide &= (uintptr_t)task->in[i].data % 16 == 0;
-    cut->wide = wide;
-    const int64_t partials = cut->split > 1 ? cut->split * g.batches * g.m * g.n * 8 : 0;
+    const bool a_along = gop_magnitude(g.a_col) <= gop_magnitude(g.a_row) || g.m == 1;
+    const bool b_along = gop_magnitude(g.b_row) <= gop_magnitude(g.b_col) && g.n > 1;
+    const void *const a = cut->pairs.a_copied ? nullptr : task->in[0].data;
+    cut->way.a_mode = dmma_mode_of(g, g.a, a, g.a_row, g.a_col, a_along);
+    cut->way.b_mode = dmma_mode_of(g, g.b, task->in[1].data, g.b_col, g.b_row, b_along);
+    cut->tiling = dmma_tiling({g.m, g.n, g.k, g.batches, 8, ctx->info.processors});
+    cut->way.cluster = 1;
+    const char *const wish = getenv("GOPDEV");
+    if (wish) {
+        int w = -1, sp = 1, cl = 1;
+        sscanf(wish, "%d,%d,%d", &w, &sp, &cl);
+        if (w >= 0) {
+            cut->tiling.way = w;
+            cut->tiling.chunk = sp > 1 ? blocks_for(blocks_for(g.k, sp), 16) * 16 : g.k;
+            cut->tiling.split = blocks_for(g.k, cut->tiling.chunk);
+            cut->way.part = blocks_for(blocks_for(g.k, cl), 16) * 16;
+            cut->way.cluster = cl;
+            if (cl > 1 && blocks_for(g.k, cut->way.part) != cl)
+                return gop_fail(GOP_REFUSED, "dev: cluster");
+            if (cut->tiling.split != sp) return gop_fail(GOP_REFUSED, "dev: split");
+        }
+    }
+    if (plan->steps > 1) cut->tiling.split = 1, cut->tiling.chunk = g.k;
+    const int64_t split = cut->tiling.split;
+    const int64_t partials = split > 1 ? split * g.batches * g.m * g.n * 8 : 0;
     plan->scratch = dmma_plan_pairs(task, (size_t)partials, &cut->pairs);
     return GOP_OK;
 }
 
 extern const gop_row matmul_dmma_row = {
     .name = "dmma",
-    .note = "tensor cores multiply float64 twice as fast as the arithmetic units; tiles arrive "
-            "several steps ahead, fragments one",
+    .note = "tensor cores multiply float64 twice as fast as the arithmetic units; tiles of "
+            "several sizes arrive several steps ahead, fragments one",
     .role = GOP_CONFORMING,
     .launch = LAUNCHES,
     .plan = matmul_dmma_plan,

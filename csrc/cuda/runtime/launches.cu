@@ -280,13 +280,15 @@ gop_status gop_cuda_enqueue(gop_ctx *ctx, const gop_cuda_kernel *k)
     gop_cuda_thread *t = thread_of(ctx);
     gop_status status = GOP_OK;
     int previous;
-    if (k->how == GOP_CUDA_FOLLOWED && !t->kept_for_next && k->shared <= UNASKED && keep(t, k))
-        return GOP_OK;
+    const int waits = k->how == GOP_CUDA_FOLLOWED && !t->kept_for_next;
+    if (waits && k->shared <= UNASKED && keep(t, k)) return GOP_OK;
     status = gop_cuda_enter(ctx->device.ordinal, &previous);
     if (status == GOP_OK) {
         if (k->shared > UNASKED) status = allow_shared(ctx, k->function);
-        if (status == GOP_OK) status = launch_now(t, k);
+        const int is_kept = status == GOP_OK && waits && k->shared > UNASKED && keep(t, k);
+        if (status == GOP_OK && !is_kept) status = launch_now(t, k);
         gop_cuda_leave(ctx->device.ordinal, previous);
+        if (is_kept) return GOP_OK;
     }
     t->kept_for_next = 0;
     return status;
