@@ -51,7 +51,8 @@ GOP_DEVICE uint32_t dmma_swizzle(int line)
 
 /* What a thread copies of an operand's LINES lines. */
 template <int LINES, int THREADS> struct dmma_copier {
-    enum { EACH = LINES * DMMA_K / THREADS, ACROSS_STEP = THREADS / LINES };
+    enum { WIDTH = LINES & -LINES, GROUPS = LINES / WIDTH }; /* lines side by side, across */
+    enum { EACH = LINES * DMMA_K / THREADS, ACROSS_STEP = THREADS / WIDTH };
     enum { ALONG_STEP = THREADS / DMMA_K, WIDE_STEP = THREADS * 2 / DMMA_K };
     const double *from;
     uint32_t to;
@@ -61,8 +62,8 @@ template <int LINES, int THREADS> struct dmma_copier {
                            int64_t term_stride, int exist, int mode)
     {
         const int t = threadIdx.x;
-        const int line = mode == DMMA_ACROSS ? t % LINES : mode == DMMA_ALONG ? t / 16 : t / 8;
-        term = mode == DMMA_ACROSS ? t / LINES : mode == DMMA_ALONG ? t % 16 : t % 8 * 2;
+        const int line = mode == DMMA_ACROSS ? t % WIDTH : mode == DMMA_ALONG ? t / 16 : t / 8;
+        term = mode == DMMA_ACROSS ? t / WIDTH : mode == DMMA_ALONG ? t % 16 : t % 8 * 2;
         lines = exist - line;
         from = first + line * line_stride + term * term_stride;
         to = stage + line * DMMA_LINE + ((term * 8) ^ dmma_swizzle(line));
@@ -77,10 +78,13 @@ template <int LINES, int THREADS> struct dmma_copier {
         const uint32_t place = to + stage;
         if (mode == DMMA_ACROSS) {
 #pragma unroll
-            for (int e = 0; e < EACH; e++, at += ACROSS_STEP * term_stride) {
-                const bool exists = lines > 0 && terms > e * ACROSS_STEP;
-                cp_async<8>(place ^ (e * ACROSS_STEP * 8), exists ? at : none, exists);
-            }
+            for (int e = 0; e < EACH / GROUPS; e++, at += ACROSS_STEP * term_stride)
+#pragma unroll
+                for (int i = 0; i < GROUPS; i++) {
+                    const bool exists = lines > i * WIDTH && terms > e * ACROSS_STEP;
+                    cp_async<8>((place + i * WIDTH * DMMA_LINE) ^ (e * ACROSS_STEP * 8),
+                                exists ? at + i * WIDTH * line_stride : none, exists);
+                }
         } else if (mode == DMMA_ALONG) {
 #pragma unroll
             for (int e = 0; e < EACH; e++, at += ALONG_STEP * line_stride) {
@@ -266,11 +270,13 @@ static gop_status dmma_multiply(gop_ctx *ctx, const matmul_product<double> &p,
                                 const dmma_cut &cut)
 {
     typedef gop_status (*enqueue)(gop_ctx *, const dmma_cut &, const matmul_product<double> &);
-    static const enqueue kernels[DMMA_TILES] = {
+    static const enqueue kernels[] = {
         dmma_enqueue<dmma_shape<128, 128, 64, 32, 4>>, dmma_enqueue<dmma_shape<128, 64, 64, 32, 4>>,
         dmma_enqueue<dmma_shape<64, 128, 64, 32, 4>>, dmma_enqueue<dmma_shape<64, 64, 32, 32, 4>>,
         dmma_enqueue<dmma_shape<64, 32, 32, 16, 4>>,  dmma_enqueue<dmma_shape<32, 64, 16, 32, 4>>,
-        dmma_enqueue<dmma_shape<32, 32, 16, 16, 4>>};
+        dmma_enqueue<dmma_shape<32, 32, 16, 16, 4>>,  dmma_enqueue<dmma_shape<128, 16, 32, 16, 4>>,
+        dmma_enqueue<dmma_shape<16, 128, 16, 32, 4>>, dmma_enqueue<dmma_shape<64, 96, 32, 48, 4>>,
+        dmma_enqueue<dmma_shape<96, 64, 48, 32, 4>>};
     return kernels[cut.tiling.way](ctx, cut, p);
 }
 
