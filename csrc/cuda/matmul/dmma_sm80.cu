@@ -68,57 +68,69 @@ template <int LINES, int THREADS> struct dmma_copier {
         from = first + line * line_stride + term * term_stride;
         to = stage + line * DMMA_LINE + ((term * 8) ^ dmma_swizzle(line));
     }
-    /* Copies the terms of a stage, of which `left` exist; `none` is a valid address for copies
-     * that read nothing. */
-    GOP_DEVICE void fetch(uint32_t stage, int left, const double *none, int64_t line_stride,
-                          int64_t term_stride, int mode)
+    /* Copies one of SLICES parts of a stage, of which `left` terms exist; `none` is a valid
+     * address for copies that read nothing. */
+    template <int SLICES> GOP_DEVICE void fetch(int slice, uint32_t stage, int left,
+                                                const double *none, int64_t line_stride,
+                                                int64_t term_stride, int mode)
     {
-        const double *at = from;
         const int terms = left - term;
         const uint32_t place = to + stage;
         if (mode == DMMA_ACROSS) {
 #pragma unroll
-            for (int e = 0; e < EACH / GROUPS; e++, at += ACROSS_STEP * term_stride)
-#pragma unroll
-                for (int i = 0; i < GROUPS; i++) {
-                    const bool exists = lines > i * WIDTH && terms > e * ACROSS_STEP;
-                    cp_async<8>((place + i * WIDTH * DMMA_LINE) ^ (e * ACROSS_STEP * 8),
-                                exists ? at + i * WIDTH * line_stride : none, exists);
-                }
+            for (int e = slice; e < EACH; e += SLICES) {
+                const int l = e / GROUPS * ACROSS_STEP, line = e % GROUPS * WIDTH;
+                const bool exists = lines > line && terms > l;
+                const double *const at = from + l * term_stride + line * line_stride;
+                cp_async<8>((place + line * DMMA_LINE) ^ (l * 8), exists ? at : none, exists);
+            }
         } else if (mode == DMMA_ALONG) {
 #pragma unroll
-            for (int e = 0; e < EACH; e++, at += ALONG_STEP * line_stride) {
-                const bool exists = lines > e * ALONG_STEP && terms > 0;
-                cp_async<8>(place + e * ALONG_STEP * DMMA_LINE, exists ? at : none, exists);
+            for (int e = slice; e < EACH; e += SLICES) {
+                const int line = e * ALONG_STEP;
+                const bool exists = lines > line && terms > 0;
+                cp_async<8>(place + line * DMMA_LINE, exists ? from + line * line_stride : none,
+                            exists);
             }
         } else {
 #pragma unroll
-            for (int e = 0; e < EACH / 2; e++, at += WIDE_STEP * line_stride) {
-                const bool exists = lines > e * WIDE_STEP && terms > 0;
-                cp_async<16>(place + e * WIDE_STEP * DMMA_LINE, exists ? at : none, exists);
+            for (int e = slice; e < EACH / 2; e += SLICES) {
+                const int line = e * WIDE_STEP;
+                const bool exists = lines > line && terms > 0;
+                cp_async<16>(place + line * DMMA_LINE,
+                             exists ? from + line * line_stride : none, exists);
             }
         }
-        from += DMMA_K * term_stride;
+        if (slice == SLICES - 1) from += DMMA_K * term_stride;
     }
 };
 
-/* A warp's fragments of eight terms; a lane's first values of the stage are at `a` and `b`. */
-template <int M_TILES, int N_TILES>
-GOP_DEVICE void dmma_fragments(double (&fa)[M_TILES][4], double (&fb)[N_TILES][2],
-                               const uint8_t *ring, uint32_t a, uint32_t b, int half)
+/* A warp's fragments of eight terms; a lane's first values of the stage are at `from`. */
+GOP_DEVICE double dmma_load(const uint8_t *ring, uint32_t from, int half, int four, int line)
 {
-    const auto load = [&](uint32_t at) { return *(const double *)(ring + at); };
+    return *(const double *)(ring + (from ^ (half * 64 + four * 32)) + line * DMMA_LINE);
+}
+GOP_DEVICE void dmma_load_a(double (&f)[4], const uint8_t *ring, uint32_t from, int half, int m)
+{
 #pragma unroll
-    for (int m = 0; m < M_TILES; m++)
+    for (int e = 0; e < 4; e++) f[e] = dmma_load(ring, from, half, e / 2, m * 16 + e % 2 * 8);
+}
+GOP_DEVICE void dmma_load_b(double (&f)[2], const uint8_t *ring, uint32_t from, int half, int n)
+{
 #pragma unroll
-        for (int e = 0; e < 4; e++)
-            fa[m][e] =
-                load((a ^ (half * 64 + e / 2 * 32)) + (m * 16 + e % 2 * 8) * DMMA_LINE);
-#pragma unroll
-    for (int n = 0; n < N_TILES; n++)
-#pragma unroll
-        for (int e = 0; e < 2; e++)
-            fb[n][e] = load((b ^ (half * 64 + e * 32)) + n * 8 * DMMA_LINE);
+    for (int e = 0; e < 2; e++) f[e] = dmma_load(ring, from, half, e, n * 8);
+}
+
+/* The sum of what the blocks of a cluster have at `at`, in their order. */
+GOP_DEVICE double2 dmma_add_parts(const double2 *at, int blocks)
+{
+    double2 all = *map_shared_rank(at, 0);
+#pragma unroll 2
+    for (int rank = 1; rank < blocks; rank++) {
+        const double2 more = *map_shared_rank(at, rank);
+        all = make_double2(all.x + more.x, all.y + more.y);
+    }
+    return all;
 }
 
 /* Stores a warp's sums, two neighbours at once where they are `pairs`. Of a cluster, whose
@@ -137,38 +149,31 @@ GOP_DEVICE void dmma_store(const matmul_product<double> &p, const matmul_tile<do
         double *const to = out + m * 8 * row + n * 8 * column;
         if (way.pairs && left > 1) {
             *(double2 *)to = two;
-            return;
+        } else {
+            to[0] = two.x;
+            if (left > 1) to[column] = two.y;
         }
-        to[0] = two.x;
-        if (left > 1) to[column] = two.y;
     };
     const auto each = [&](auto does) {
 #pragma unroll
         for (int m = 0; m < M_TILES * 2; m++)
 #pragma unroll
-            for (int n = 0; n < N_TILES; n++)
-                does(m, n, make_double2(sum[m / 2][n][m % 2 * 2], sum[m / 2][n][m % 2 * 2 + 1]));
+            for (int n = 0; n < N_TILES; n++) {
+                const double *const two = sum[m / 2][n] + m % 2 * 2;
+                does(m, n, make_double2(two[0], two[1]));
+            }
     };
     if (way.cluster == 1) {
         each(put);
         return;
     }
+    meet += threadIdx.x;
     cp_async_wait_group<0>();
     __syncthreads(); /* the ring has been read */
-    const int rank = cluster_rank();
-    meet += threadIdx.x;
     each([&](int m, int n, double2 two) { meet[(m * N_TILES + n) * THREADS] = two; });
     cluster_sync();
-    each([&](int m, int n, double2) {
-        const int at = m * N_TILES + n;
-        if (at % way.cluster != rank) return;
-        double2 all = *map_shared_rank(meet + at * THREADS, 0);
-        for (int r = 1; r < way.cluster; r++) {
-            const double2 more = *map_shared_rank(meet + at * THREADS, r);
-            all = make_double2(all.x + more.x, all.y + more.y);
-        }
-        put(m, n, all);
-    });
+    for (int at = cluster_rank(); at < M_TILES * 2 * N_TILES; at += way.cluster)
+        put(at / N_TILES, at % N_TILES, dmma_add_parts(meet + at * THREADS, way.cluster));
     cluster_sync(); /* another block may still read from this one */
 }
 
@@ -204,40 +209,67 @@ __global__ void __launch_bounds__(shape::THREADS, shape::BLOCKS)
                                      g.b_row, tile.columns, way.b_mode);
     int left = (int)tile.terms;
     const int steps = (left + DMMA_K - 1) / DMMA_K, eights = (left + 7) / 8;
-    const auto fetch = [&](int stage) {
+    const auto fetch = [&](int slice, int stage) { /* copies, of M_TILES parts */
         if (left > 0) {
-            a.fetch(stage * STAGE, left, p.a, g.a_row, g.a_col, way.a_mode);
-            b.fetch(stage * STAGE, left, p.b, g.b_col, g.b_row, way.b_mode);
-            left -= DMMA_K;
+            a.template fetch<M_TILES>(slice, stage * STAGE, left, p.a, g.a_row, g.a_col,
+                                      way.a_mode);
+            b.template fetch<M_TILES>(slice, stage * STAGE, left, p.b, g.b_col, g.b_row,
+                                      way.b_mode);
         }
+        if (slice < M_TILES - 1) return;
+        left -= DMMA_K;
         cp_async_commit_group();
     };
-    for (int s = 0; s < STAGES - 1; s++) fetch(s);
+#pragma unroll 1
+    for (int s = 0; s < STAGES - 1; s++)
+#pragma unroll
+        for (int m = 0; m < M_TILES; m++) fetch(m, s);
 
-    /* Main loop: eight terms are loaded to registers while those before are multiplied. */
+    /* Main loop: while eight terms are multiplied, the next eight are loaded to registers. */
     const int m0 = warp % shape::WARPS_M * shape::WM, n0 = warp / shape::WARPS_M * shape::WN;
     const int row = lane / 4;
     const uint32_t first = row * DMMA_LINE + ((lane % 4 * 8) ^ dmma_swizzle(row));
     const uint32_t a_lane = m0 * DMMA_LINE + first, b_lane = (M + n0) * DMMA_LINE + first;
-    double fa[2][M_TILES][4], fb[2][N_TILES][2]; /* what is multiplied, and what comes next */
-    const auto load_fragments = [&](int stage, int half) {
-        dmma_fragments(fa[half], fb[half], ring, a_lane + stage * STAGE,
-                       b_lane + stage * STAGE, half);
-    };
+    double fa[M_TILES][4], fb[2][N_TILES][2]; /* of b what comes next, too */
     double sum[M_TILES][N_TILES][4] = {};
+    const auto load_a = [&](int m, int stage, int half) {
+        dmma_load_a(fa[m], ring, a_lane + stage * STAGE, half, m);
+    };
+    const auto load_b = [&](int m, int stage, int half) { /* one of M_TILES parts */
+#pragma unroll
+        for (int n = m; n < N_TILES; n += M_TILES)
+            dmma_load_b(fb[half][n], ring, b_lane + stage * STAGE, half, n);
+    };
+    const auto multiply = [&](int m, int half) {
+#pragma unroll
+        for (int n = 0; n < N_TILES; n++) mma_sync(sum[m][n], fa[m], fb[half][n]);
+    };
     cp_async_wait_group<STAGES - 2>();
     __syncthreads();
-    load_fragments(0, 0);
+#pragma unroll
+    for (int m = 0; m < M_TILES; m++) load_a(m, 0, 0), load_b(m, 0, 0);
     int stage = 0;
     for (int step = 0; step < steps; step++) {
         const int next = stage == STAGES - 1 ? 0 : stage + 1;
-        fetch(stage == 0 ? STAGES - 1 : stage - 1);
-        load_fragments(stage, 1);
-        mma_sync_each(sum, fa[0], fb[0]);
+#pragma unroll
+        for (int m = 0; m < M_TILES; m++) {
+            multiply(m, 0);
+            load_b(m, stage, 1);
+            if (m > 0) load_a(m - 1, stage, 1);
+            fetch(m, stage == 0 ? STAGES - 1 : stage - 1);
+        }
+        load_a(M_TILES - 1, stage, 1);
         cp_async_wait_group<STAGES - 2>();
         __syncthreads();
-        if (step + 1 < steps) load_fragments(next, 0);
-        if (step * 2 + 1 < eights) mma_sync_each(sum, fa[1], fb[1]);
+        const bool is_whole = step * 2 + 1 < eights, goes_on = step + 1 < steps;
+#pragma unroll
+        for (int m = 0; m < M_TILES; m++) {
+            if (is_whole) multiply(m, 1);
+            if (!goes_on) continue;
+            load_b(m, next, 0);
+            if (m > 0) load_a(m - 1, next, 0);
+        }
+        if (goes_on) load_a(M_TILES - 1, next, 0);
         stage = next;
     }
     dmma_store<shape::THREADS>(p, tile, sum, m0, n0, way, (double2 *)ring);
