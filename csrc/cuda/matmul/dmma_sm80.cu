@@ -11,37 +11,32 @@
 #include "cuda/common/mma.h"
 #include "cuda/common/cluster.h"
 #include "cuda/common/cp_async.h"
-#include "cuda/matmul/tiling.h"
 #include "cuda/matmul/dmma.h"
-
-/* How an operand is copied: item by item along terms or across lines, or 16 bytes of terms. */
-enum dmma_mode { DMMA_ACROSS, DMMA_ALONG, DMMA_WIDE };
-
-/* What a kernel is told: besides, whether it stores two neighbours at once; blocks of a
- * cluster, which share sums, and the terms of each one's part. */
-struct dmma_way {
-    int a_mode, b_mode, pairs, cluster;
-    int64_t part;
-};
+#include "cuda/matmul/tiling.h"
 
 /* What a plan decides. */
 struct dmma_cut {
     matmul_cut steps; /* first: matmul_plan_steps fills it */
-    matmul_tiling tiling;
-    dmma_way way;
+    dmma_schedule schedule;
     dmma_pairs pairs; /* behind the partial sums */
 };
 
-/* A block's tile, cut into those of its warps; stages of DMMA_K terms. */
-enum { DMMA_K = 16, DMMA_LINE = DMMA_K * 8 };
-template <int TILE_M, int TILE_N, int WARP_M, int WARP_N, int DEPTH> struct dmma_shape {
-    enum { M = TILE_M, N = TILE_N, WM = WARP_M, WN = WARP_N, STAGES = DEPTH };
-    enum { WARPS_M = M / WM, THREADS = WARPS_M * (N / WN) * 32 };
-    enum { STAGE = (M + N) * DMMA_LINE };
-    enum { BLOCKS = THREADS > 128 ? 1 : WM * WN > 1024 ? 2 : WM * WN > 512 ? 3 : 4 };
-};
+enum { DMMA_STAGES = 4, DMMA_SHARED = DMMA_STAGES * 256 * DMMA_LINE }; /* of the largest tile */
 
 #if GOP_SM80
+
+/* A block's tile, cut into those of its warps; a stage has DMMA_K terms of both operands. */
+template <int TILE_M, int TILE_N, int WARP_M, int WARP_N, int HELD> struct dmma_shape {
+    enum { M = TILE_M, N = TILE_N, WM = WARP_M, WN = WARP_N, BLOCKS = HELD };
+    enum { WARPS_M = M / WM, THREADS = WARPS_M * (N / WN) * 32 };
+    enum { STAGES = DMMA_STAGES, STAGE = (M + N) * DMMA_LINE };
+};
+
+/* What the kernel is told: besides, whether it stores two neighbours at once. */
+struct dmma_way {
+    int a_mode, b_mode, pairs, cluster;
+    int64_t part;
+};
 
 /* Of the chunks of 16 bytes of a line: what the number of each is changed by. */
 GOP_DEVICE uint32_t dmma_swizzle(int line)
@@ -284,32 +279,29 @@ static bool dmma_stores_pairs(const matmul_product<double> &p)
     return pairs;
 }
 
-template <typename shape> static gop_status dmma_enqueue(gop_ctx *ctx, const dmma_cut &cut,
+template <typename shape> static gop_status dmma_enqueue(gop_ctx *ctx, const dmma_schedule &of,
                                                          const matmul_product<double> &p)
 {
-    dmma_way way = cut.way;
-    way.pairs = dmma_stores_pairs(p);
-    const int64_t stages = blocks_for(way.cluster > 1 ? way.part : p.part.chunk, DMMA_K);
+    const dmma_way way = {of.a_mode, of.b_mode, dmma_stores_pairs(p), of.cluster, of.part};
+    const int64_t stages = blocks_for(of.part, DMMA_K), all = shape::M * shape::N * 8;
     int64_t shared = (stages < shape::STAGES ? stages : shape::STAGES) * shape::STAGE;
-    if (way.cluster > 1 && shared < shape::M * shape::N * 8) shared = shape::M * shape::N * 8;
+    if (of.cluster > 1 && shared < all) shared = all;
     const unsigned tiles = matmul_tile_count<shape::M, shape::N>(p);
-    return GOP_LAUNCH_FOLLOWED(ctx, p.part.split > 1, matmul_dmma_kernel<shape>,
-                               gop_cuda_grid(tiles * way.cluster, way.cluster > 1 ? way.cluster : 0), shape::THREADS,
-                               (size_t)shared, p, way);
+    const gop_cuda_grid grid(tiles * of.cluster, of.cluster > 1 ? of.cluster : 0);
+    return GOP_LAUNCH_FOLLOWED(ctx, p.part.split > 1, matmul_dmma_kernel<shape>, grid,
+                               shape::THREADS, (size_t)shared, p, way);
 }
 
 static gop_status dmma_multiply(gop_ctx *ctx, const matmul_product<double> &p,
-                                const dmma_cut &cut)
+                                const dmma_schedule &of)
 {
-    typedef gop_status (*enqueue)(gop_ctx *, const dmma_cut &, const matmul_product<double> &);
-    static const enqueue kernels[] = {
-        dmma_enqueue<dmma_shape<128, 128, 64, 32, 4>>, dmma_enqueue<dmma_shape<128, 64, 64, 32, 4>>,
-        dmma_enqueue<dmma_shape<64, 128, 64, 32, 4>>, dmma_enqueue<dmma_shape<64, 64, 32, 32, 4>>,
-        dmma_enqueue<dmma_shape<64, 32, 32, 16, 4>>,  dmma_enqueue<dmma_shape<32, 64, 16, 32, 4>>,
-        dmma_enqueue<dmma_shape<32, 32, 16, 16, 4>>,  dmma_enqueue<dmma_shape<128, 16, 32, 16, 4>>,
-        dmma_enqueue<dmma_shape<16, 128, 16, 32, 4>>, dmma_enqueue<dmma_shape<64, 96, 32, 48, 4>>,
-        dmma_enqueue<dmma_shape<96, 64, 48, 32, 4>>};
-    return kernels[cut.tiling.way](ctx, cut, p);
+    typedef gop_status (*enqueue)(gop_ctx *, const dmma_schedule &,
+                                  const matmul_product<double> &);
+#define ENQUEUE(M, N, WARP_M, WARP_N, HELD, SLOWER)                                            \
+    dmma_enqueue<dmma_shape<M, N, WARP_M, WARP_N, HELD>>,
+    static const enqueue kernels[] = {DMMA_WAYS(ENQUEUE)};
+#undef ENQUEUE
+    return kernels[of.way](ctx, of, p);
 }
 
 static gop_status matmul_dmma(gop_ctx *ctx, const gop_task *task, int64_t step)
@@ -318,8 +310,8 @@ static gop_status matmul_dmma(gop_ctx *ctx, const gop_task *task, int64_t step)
     matmul_product<double> p;
     GOP_TRY(dmma_product(ctx, task, step, matmul_part_of(task, step), cut.pairs, &p));
     return matmul_multiply_chunks(
-        ctx, task, p, cut.tiling.split, cut.tiling.chunk,
-        [&](const matmul_product<double> &of) { return dmma_multiply(ctx, of, cut); });
+        ctx, task, p, cut.schedule.split, cut.schedule.chunk,
+        [&](const matmul_product<double> &of) { return dmma_multiply(ctx, of, cut.schedule); });
 }
 #define LAUNCHES                                                                               \
     {                                                                                          \
@@ -331,14 +323,6 @@ static gop_status matmul_dmma(gop_ctx *ctx, const gop_task *task, int64_t step)
     {                                                                                          \
     }
 #endif
-
-/* How an operand's terms are brought to shared memory. */
-static int dmma_mode_of(const gop_gemm &g, const int64_t *batch, const void *data, int64_t line,
-                        int64_t term, bool along)
-{
-    if (!along) return DMMA_ACROSS;
-    return matmul_wide(g, batch, data, term, line, g.k, 2) ? DMMA_WIDE : DMMA_ALONG;
-}
 
 static gop_status matmul_dmma_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
@@ -356,32 +340,10 @@ static gop_status matmul_dmma_plan(const gop_ctx *ctx, const gop_task *task, gop
                                      "results lie side by side in a row");
     if (task->in[0].dtype == GOP_COMPLEX128) GOP_TRY(matmul_takes_batch(of, "dmma"));
     matmul_plan_steps(ctx, task, 1, plan, 32);
+    dmma_choose(ctx, task, plan->steps > 1, &cut->schedule);
     dmma_plan_pairs(task, 0, &cut->pairs);
     const gop_gemm g = dmma_geometry(task, cut->pairs);
-    const bool a_along = gop_magnitude(g.a_col) <= gop_magnitude(g.a_row) || g.m == 1;
-    const bool b_along = gop_magnitude(g.b_row) <= gop_magnitude(g.b_col) && g.n > 1;
-    const void *const a = cut->pairs.a_copied ? nullptr : task->in[0].data;
-    cut->way.a_mode = dmma_mode_of(g, g.a, a, g.a_row, g.a_col, a_along);
-    cut->way.b_mode = dmma_mode_of(g, g.b, task->in[1].data, g.b_col, g.b_row, b_along);
-    cut->tiling = dmma_tiling({g.m, g.n, g.k, g.batches, 8, ctx->info.processors});
-    cut->way.cluster = 1;
-    const char *const wish = getenv("GOPDEV");
-    if (wish) {
-        int w = -1, sp = 1, cl = 1;
-        sscanf(wish, "%d,%d,%d", &w, &sp, &cl);
-        if (w >= 0) {
-            cut->tiling.way = w;
-            cut->tiling.chunk = sp > 1 ? blocks_for(blocks_for(g.k, sp), 16) * 16 : g.k;
-            cut->tiling.split = blocks_for(g.k, cut->tiling.chunk);
-            cut->way.part = blocks_for(blocks_for(g.k, cl), 16) * 16;
-            cut->way.cluster = cl;
-            if (cl > 1 && blocks_for(g.k, cut->way.part) != cl)
-                return gop_fail(GOP_REFUSED, "dev: cluster");
-            if (cut->tiling.split != sp) return gop_fail(GOP_REFUSED, "dev: split");
-        }
-    }
-    if (plan->steps > 1) cut->tiling.split = 1, cut->tiling.chunk = g.k;
-    const int64_t split = cut->tiling.split;
+    const int64_t split = cut->schedule.split;
     const int64_t partials = split > 1 ? split * g.batches * g.m * g.n * 8 : 0;
     plan->scratch = dmma_plan_pairs(task, (size_t)partials, &cut->pairs);
     return GOP_OK;

@@ -198,8 +198,9 @@ static gop_status matmul_tall(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const tall_plan &plan = *GOP_OWN(const tall_plan, task->plan);
     const matmul_product<T> p = thin_product_of<T>(task, plan.cut);
-    GOP_TRY(GOP_LAUNCH(ctx, (matmul_tall_kernel<T, M, N, R, C>), (matmul_tile_count<M, N>(p)),
-                       TALL_THREADS, (tall_shape<T, M, N, R, C>::SHARED), p, plan));
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, p.part.split > 1, (matmul_tall_kernel<T, M, N, R, C>),
+                                (matmul_tile_count<M, N>(p)), TALL_THREADS,
+                                (tall_shape<T, M, N, R, C>::SHARED), p, plan));
     return thin_add_partials<T>(ctx, task, p.part);
 }
 

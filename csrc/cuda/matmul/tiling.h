@@ -308,61 +308,6 @@ static inline matmul_tiling mma_tiling(const tiling_of &p)
     return best;
 }
 
-enum { DMMA_TILES = 7, DMMA_SHARED = 128 << 10 };
-
-/* dmma: a tile, and blocks that an SM holds. */
-struct dmma_tile_size {
-    int m, n, held;
-};
-static const dmma_tile_size dmma_tiles[DMMA_TILES] = {
-    {128, 128, 1}, {128, 64, 2}, {64, 128, 2}, {64, 64, 3}, {64, 32, 4}, {32, 64, 4}, {32, 32, 4},
-};
-
-/* Clocks of an SM for so many blocks of that tile, of so many stages of 16 terms. */
-static inline double dmma_clocks(const dmma_tile_size &tile, int64_t blocks, int64_t stages)
-{
-    enum { AROUND = 2500, WAITING = 100 }; /* of a block, of a stage */
-    const double stage = tile.m * tile.n / 8, output = tile.m * tile.n * 0.1;
-    const auto turn = [&](int64_t count) {
-        const double work = (double)count * ((double)stages * stage + output);
-        const double alone = (double)stages * (stage + WAITING) + output;
-        return AROUND + (work > alone ? work : alone);
-    };
-    const int64_t full = blocks / tile.held, left = blocks % tile.held;
-    return (double)full * turn(tile.held) + (left ? turn(left) : 0);
-}
-
-/* The tile and cut of sums of the least time. */
-static inline matmul_tiling dmma_tiling(const tiling_of &p)
-{
-    enum { SHORTEST = 64, MOST = 64 };      /* terms of a chunk; chunks of a sum */
-    enum { ADDING = 5000, PIECE = 150 };    /* clocks: a second launch, a piece of a sum */
-    const int64_t processors = p.processors > 0 ? p.processors : 1;
-    matmul_tiling best = {};
-    double least = 0;
-    for (int way = 0; way < DMMA_TILES; way++) {
-        const dmma_tile_size &tile = dmma_tiles[way];
-        const int64_t tiles = blocks_for(p.m, tile.m) * blocks_for(p.n, tile.n) * p.batches;
-        for (int64_t split = 1; split <= MOST; split++) {
-            if (split > 1 && (p.k < split * SHORTEST ||
-                              tiles * split > 2 * tile.held * processors)) break;
-            const int64_t chunk = blocks_for(blocks_for(p.k, split), 16) * 16;
-            if (split > 1 && blocks_for(p.k, chunk) != split) continue;
-            const double time =
-                dmma_clocks(tile, blocks_for(tiles * split, processors), chunk / 16) +
-                (split > 1 ? ADDING + PIECE * (double)split : 0);
-            if (least > 0 && time >= least) continue;
-            least = time;
-            best.way = way, best.split = split, best.chunk = split > 1 ? chunk : p.k;
-            best.lines = tile.m, best.columns = tile.n, best.blocks = tiles * split;
-        }
-    }
-    best.tiles = 1;
-    best.step = 16;
-    best.wide = p.a_wide && p.b_wide;
-    return best;
-}
-
 enum { SPLITK_SHORTEST = 256 }; /* terms of a chunk at least */
 
 /* Two blocks an SM, chunks of whole tiles; split < 2: no chunk would be long enough.
