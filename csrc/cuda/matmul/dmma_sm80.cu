@@ -38,10 +38,12 @@ struct dmma_way {
     int64_t part;
 };
 
-/* Of the chunks of 16 bytes of a line: what the number of each is changed by. */
-GOP_DEVICE uint32_t dmma_swizzle(int line)
+/* What a term's place in its line, in bytes, is changed by: lanes that copy or read 16 numbers
+ * at once meet all banks. Where chunks of 16 bytes are copied, their halves stay in order. */
+GOP_DEVICE uint32_t dmma_swizzle(int line, int mode)
 {
-    return (uint32_t)(line % 4 * 2 + line / 4 % 2) * 16;
+    const uint32_t chunk = (uint32_t)(line % 4 * 2 + line / 4 % 2) * 16;
+    return chunk + (mode == DMMA_WIDE ? 0 : line / 8 % 2 * 8);
 }
 
 /* What a thread copies of an operand's LINES lines. */
@@ -61,13 +63,12 @@ template <int LINES, int THREADS> struct dmma_copier {
         term = mode == DMMA_ACROSS ? t / WIDTH : mode == DMMA_ALONG ? t % 16 : t % 8 * 2;
         lines = exist - line;
         from = first + line * line_stride + term * term_stride;
-        to = stage + line * DMMA_LINE + ((term * 8) ^ dmma_swizzle(line));
+        to = stage + line * DMMA_LINE + ((term * 8) ^ dmma_swizzle(line, mode));
     }
-    /* Copies one of SLICES parts of a stage, of which `left` terms exist; `none` is a valid
-     * address for copies that read nothing. */
+    /* Copies one of SLICES parts of a stage, of which `left` terms exist. */
     template <int SLICES> GOP_DEVICE void fetch(int slice, uint32_t stage, int left,
-                                                const double *none, int64_t line_stride,
-                                                int64_t term_stride, int mode)
+                                                int64_t line_stride, int64_t term_stride,
+                                                int mode)
     {
         const int terms = left - term;
         const uint32_t place = to + stage;
@@ -77,43 +78,47 @@ template <int LINES, int THREADS> struct dmma_copier {
                 const int l = e / GROUPS * ACROSS_STEP, line = e % GROUPS * WIDTH;
                 const bool exists = lines > line && terms > l;
                 const double *const at = from + l * term_stride + line * line_stride;
-                cp_async<8>((place + line * DMMA_LINE) ^ (l * 8), exists ? at : none, exists);
+                cp_async<8>((place + line * DMMA_LINE) ^ (l * 8), at, exists);
             }
         } else if (mode == DMMA_ALONG) {
 #pragma unroll
             for (int e = slice; e < EACH; e += SLICES) {
                 const int line = e * ALONG_STEP;
                 const bool exists = lines > line && terms > 0;
-                cp_async<8>(place + line * DMMA_LINE, exists ? from + line * line_stride : none,
-                            exists);
+                cp_async<8>((place + line * DMMA_LINE) ^ (line / 8 % 2 * 8),
+                            from + line * line_stride, exists);
             }
         } else {
 #pragma unroll
             for (int e = slice; e < EACH / 2; e += SLICES) {
                 const int line = e * WIDE_STEP;
                 const bool exists = lines > line && terms > 0;
-                cp_async<16>(place + line * DMMA_LINE,
-                             exists ? from + line * line_stride : none, exists);
+                cp_async<16>(place + line * DMMA_LINE, from + line * line_stride, exists);
             }
         }
         if (slice == SLICES - 1) from += DMMA_K * term_stride;
     }
 };
 
-/* A warp's fragments of eight terms; a lane's first values of the stage are at `from`. */
-GOP_DEVICE double dmma_load(const uint8_t *ring, uint32_t from, int half, int four, int line)
+/* A warp's fragments of eight terms; a lane's first values of the stage are at `from`, and
+ * terms of every other eight lines are changed by `odd`. */
+GOP_DEVICE double dmma_load(const uint8_t *ring, uint32_t from, uint32_t odd, int terms, int line)
 {
-    return *(const double *)(ring + (from ^ (half * 64 + four * 32)) + line * DMMA_LINE);
+    const uint32_t to = from ^ (line / 8 % 2 ? odd : 0) ^ (terms * 8);
+    return *(const double *)(ring + to + line * DMMA_LINE);
 }
-GOP_DEVICE void dmma_load_a(double (&f)[4], const uint8_t *ring, uint32_t from, int half, int m)
+GOP_DEVICE void dmma_load_a(double (&f)[4], const uint8_t *ring, uint32_t from, uint32_t odd,
+                            int half, int m)
 {
 #pragma unroll
-    for (int e = 0; e < 4; e++) f[e] = dmma_load(ring, from, half, e / 2, m * 16 + e % 2 * 8);
+    for (int e = 0; e < 4; e++)
+        f[e] = dmma_load(ring, from, odd, half * 8 + e / 2 * 4, m * 16 + e % 2 * 8);
 }
-GOP_DEVICE void dmma_load_b(double (&f)[2], const uint8_t *ring, uint32_t from, int half, int n)
+GOP_DEVICE void dmma_load_b(double (&f)[2], const uint8_t *ring, uint32_t from, uint32_t odd,
+                            int half, int n)
 {
 #pragma unroll
-    for (int e = 0; e < 2; e++) f[e] = dmma_load(ring, from, half, e, n * 8);
+    for (int e = 0; e < 2; e++) f[e] = dmma_load(ring, from, odd, half * 8 + e * 4, n * 8);
 }
 
 /* The sum of what the blocks of a cluster have at `at`, in their order. */
@@ -206,9 +211,9 @@ __global__ void __launch_bounds__(shape::THREADS, shape::BLOCKS)
     const int steps = (left + DMMA_K - 1) / DMMA_K, eights = (left + 7) / 8;
     const auto fetch = [&](int slice, int stage) { /* copies, of M_TILES parts */
         if (left > 0) {
-            a.template fetch<M_TILES>(slice, stage * STAGE, left, p.a, g.a_row, g.a_col,
+            a.template fetch<M_TILES>(slice, stage * STAGE, left, g.a_row, g.a_col,
                                       way.a_mode);
-            b.template fetch<M_TILES>(slice, stage * STAGE, left, p.b, g.b_col, g.b_row,
+            b.template fetch<M_TILES>(slice, stage * STAGE, left, g.b_col, g.b_row,
                                       way.b_mode);
         }
         if (slice < M_TILES - 1) return;
@@ -223,17 +228,18 @@ __global__ void __launch_bounds__(shape::THREADS, shape::BLOCKS)
     /* Main loop: while eight terms are multiplied, the next eight are loaded to registers. */
     const int m0 = warp % shape::WARPS_M * shape::WM, n0 = warp / shape::WARPS_M * shape::WN;
     const int row = lane / 4;
-    const uint32_t first = row * DMMA_LINE + ((lane % 4 * 8) ^ dmma_swizzle(row));
+    const uint32_t first = row * DMMA_LINE + ((lane % 4 * 8) ^ dmma_swizzle(row, DMMA_WIDE));
+    const uint32_t a_odd = way.a_mode == DMMA_WIDE ? 0 : 8, b_odd = way.b_mode == DMMA_WIDE ? 0 : 8;
     const uint32_t a_lane = m0 * DMMA_LINE + first, b_lane = (M + n0) * DMMA_LINE + first;
     double fa[M_TILES][4], fb[2][N_TILES][2]; /* of b what comes next, too */
     double sum[M_TILES][N_TILES][4] = {};
     const auto load_a = [&](int m, int stage, int half) {
-        dmma_load_a(fa[m], ring, a_lane + stage * STAGE, half, m);
+        dmma_load_a(fa[m], ring, a_lane + stage * STAGE, a_odd, half, m);
     };
     const auto load_b = [&](int m, int stage, int half) { /* one of M_TILES parts */
 #pragma unroll
         for (int n = m; n < N_TILES; n += M_TILES)
-            dmma_load_b(fb[half][n], ring, b_lane + stage * STAGE, half, n);
+            dmma_load_b(fb[half][n], ring, b_lane + stage * STAGE, b_odd, half, n);
     };
     const auto multiply = [&](int m, int half) {
 #pragma unroll
