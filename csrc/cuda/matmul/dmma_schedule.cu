@@ -22,7 +22,7 @@ static const float ODD_STORE = 2.4f; /* how much longer where rows begin at odd 
 static const float ADDING = 2.29f, PIECE = 0.0028f, MEETING = 1.37f, MEMBER = 0.073f;
 static const float FREE = 0.9f; /* the part of SMs that clusters find room on */
 static const float PAIRS = 2.46f, COPIED = 1.02e6f; /* the copies of complex numbers */
-static const float EIGHT = 1 / 30400.0f; /* eight terms of an output, at 1.9 GHz */
+static const float EIGHT = 1 / 30400.0f;            /* eight terms of an output, at 1.9 GHz */
 
 /* What all ways of a call have in common. */
 struct dmma_call {
@@ -39,15 +39,20 @@ struct dmma_call {
 static float way_time(const dmma_call &c, const dmma_schedule &s, int64_t tiles)
 {
     const dmma_tile &tile = dmma_tiles[s.way];
-    const float blocks = (float)(tiles * s.split * s.cluster), outputs = (float)(tile.m * tile.n);
+    const float blocks = (float)(tiles * s.split * s.cluster),
+                outputs = (float)(tile.m * tile.n);
     const float processors = (float)c.processors * (s.cluster > 1 ? FREE : 1);
-    const float eights = (float)blocks_for(s.part, 8), stages = (float)blocks_for(s.part, DMMA_K);
+    const float eights = (float)blocks_for(s.part, 8),
+                stages = (float)blocks_for(s.part, DMMA_K);
     const float products = eights * outputs * EIGHT * tile.slower * c.single;
     const auto turn = [&](float count) { /* of so many blocks of each SM */
-        return AROUND + fmaxf(products * count, products + stages * WAITING) +
-               count * outputs * c.output;
+                                         return AROUND +
+                                                fmaxf(products * count,
+                                                      products + stages * WAITING) +
+                                                count * outputs * c.output;
     };
-    const float held = processors * (float)tile.held, turns = blocks / held, full = floorf(turns);
+    const float held = processors * (float)tile.held, turns = blocks / held,
+                full = floorf(turns);
     const float rest = ceilf((blocks - full * held) / processors - 1e-3f);
     const float each = turn((float)tile.held);
     const float work = full >= 8 ? turns * each : full * each + (rest > 0 ? turn(rest) : 0);
@@ -55,8 +60,7 @@ static float way_time(const dmma_call &c, const dmma_schedule &s, int64_t tiles)
     const float lines = fminf((float)tile.m, (float)c.g.m) + fminf((float)tile.n, (float)c.g.n);
     const float reads = blocks * stages * lines * DMMA_LINE / CACHE;
     const float w = work / c.faster, m = moved / c.memory, r = reads / c.faster;
-    return sqrtf(w * w + m * m + r * r) +
-           (s.split > 1 ? ADDING + PIECE * (float)s.split : 0) +
+    return sqrtf(w * w + m * m + r * r) + (s.split > 1 ? ADDING + PIECE * (float)s.split : 0) +
            (s.cluster > 1 ? MEETING + MEMBER * (float)s.cluster : 0);
 }
 
@@ -68,8 +72,8 @@ static void try_tile(const dmma_call &c, int way, float *least, dmma_schedule *b
     const gop_gemm &g = c.g;
     const int64_t tiles = blocks_for(g.m, tile.m) * blocks_for(g.n, tile.n) * g.batches;
     const int64_t stages = blocks_for(g.k, DMMA_K), room = c.processors * tile.held;
-    const float products = (float)tiles * (float)blocks_for(g.k, 8) *
-                           (float)(tile.m * tile.n) * EIGHT * tile.slower;
+    const float products = (float)tiles * (float)blocks_for(g.k, 8) * (float)(tile.m * tile.n) *
+                           EIGHT * tile.slower;
     if (products / ((float)c.processors * c.faster) >= *least) return;
     const auto attempt = [&](int64_t split, int cluster) {
         dmma_schedule s = *best;
@@ -109,8 +113,13 @@ double dmma_choose(const gop_ctx *ctx, const gop_task *task, bool whole, dmma_sc
     const bool a_along = gop_magnitude(g.a_col) <= gop_magnitude(g.a_row) || g.m == 1;
     const bool b_along = gop_magnitude(g.b_row) <= gop_magnitude(g.b_col) && g.n > 1;
     const void *const a = pairs.a_copied ? nullptr : task->in[0].data;
-    *best = {0, 1, mode_of(g, g.a, a, g.a_row, g.a_col, a_along),
-             mode_of(g, g.b, task->in[1].data, g.b_col, g.b_row, b_along), 1, g.k, g.k};
+    *best = {0,
+             1,
+             mode_of(g, g.a, a, g.a_row, g.a_col, a_along),
+             mode_of(g, g.b, task->in[1].data, g.b_col, g.b_row, b_along),
+             1,
+             g.k,
+             g.k};
     const gop_device_info &info = ctx->info;
     if (g.m <= 0 || g.n <= 0 || g.k <= 0 || g.batches <= 0) return 1e-6 * DMMA_LAUNCH;
     const auto bytes = [&](int64_t lines, const int64_t *batch) {
@@ -134,8 +143,8 @@ double dmma_choose(const gop_ctx *ctx, const gop_task *task, bool whole, dmma_sc
     float least = INFINITY;
     for (int way = 0; way < DMMA_TILES; way++) try_tile(c, way, &least, best);
     const float copies =
-        pairs.complex_kind ? PAIRS + (bytes(g.n, g.b) + (pairs.a_copied ? bytes(g.m, g.a) : 0)) /
-                                         COPIED
-                           : 0;
+        pairs.complex_kind
+            ? PAIRS + (bytes(g.n, g.b) + (pairs.a_copied ? bytes(g.m, g.a) : 0)) / COPIED
+            : 0;
     return 1e-6 * (DMMA_LAUNCH + (double)(least + copies));
 }

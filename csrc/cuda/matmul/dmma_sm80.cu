@@ -2,11 +2,13 @@
  * dmma_sm80.cu - matmul of float64 by the tensor cores.
  *
  * They multiply float64 twice as fast as the arithmetic units, and with one rounding a term as
- * these. Tiles travel to shared memory by asynchronous copies, several tiles ahead, and an SM
+ * these. Tiles travel to shared memory by asynchronous copies, several stages ahead, and an SM
  * has several blocks where tiles are small: while one waits or stores, others multiply. Lines
- * may begin anywhere and lie either way: in shared memory a line's terms are neighbours, its
- * 16-byte chunks in an order in which copies of either order and the lanes of a fragment meet
- * all banks. Complex products are real ones (dmma.h).
+ * may begin anywhere and lie either way, since 8 bytes are copied at a time where 16 cannot be:
+ * in shared memory a line's terms are neighbours, in an order in which copies of either order
+ * and the lanes of a fragment meet all banks. Where tiles are few, the blocks of a cluster
+ * share an output's sum and read each other's part from shared memory, or pieces of the sums
+ * are added by a second kernel (dmma_schedule.cu). Complex products are real ones (dmma.h).
  */
 #include "cuda/common/mma.h"
 #include "cuda/common/cluster.h"
@@ -46,9 +48,10 @@ GOP_DEVICE uint32_t dmma_swizzle(int line, int mode)
     return chunk + (mode == DMMA_WIDE ? 0 : line / 8 % 2 * 8);
 }
 
-/* What a thread copies of an operand's LINES lines. */
+/* What a thread copies of an operand's LINES lines, in one of three ways (dmma_mode). Across
+ * lines as many threads lie side by side as lines allow: WIDTH, a power of two. */
 template <int LINES, int THREADS> struct dmma_copier {
-    enum { WIDTH = LINES & -LINES, GROUPS = LINES / WIDTH }; /* lines side by side, across */
+    enum { WIDTH = LINES & -LINES, GROUPS = LINES / WIDTH };
     enum { EACH = LINES * DMMA_K / THREADS, ACROSS_STEP = THREADS / WIDTH };
     enum { ALONG_STEP = THREADS / DMMA_K, WIDE_STEP = THREADS * 2 / DMMA_K };
     const double *from;
@@ -102,7 +105,8 @@ template <int LINES, int THREADS> struct dmma_copier {
 
 /* A warp's fragments of eight terms; a lane's first values of the stage are at `from`, and
  * terms of every other eight lines are changed by `odd`. */
-GOP_DEVICE double dmma_load(const uint8_t *ring, uint32_t from, uint32_t odd, int terms, int line)
+GOP_DEVICE double dmma_load(const uint8_t *ring, uint32_t from, uint32_t odd, int terms,
+                            int line)
 {
     const uint32_t to = from ^ (line / 8 % 2 ? odd : 0) ^ (terms * 8);
     return *(const double *)(ring + to + line * DMMA_LINE);
@@ -134,7 +138,8 @@ GOP_DEVICE double2 dmma_add_parts(const double2 *at, int blocks)
 }
 
 /* Stores a warp's sums, two neighbours at once where they are `pairs`. Of a cluster, whose
- * blocks have parts of the sums, each block adds those of some outputs first, in their order. */
+ * blocks have parts of the sums, each block adds those of some outputs first, in their order.
+ */
 template <int THREADS, int M_TILES, int N_TILES>
 GOP_DEVICE void dmma_store(const matmul_product<double> &p, const matmul_tile<double> &tile,
                            const double (&sum)[M_TILES][N_TILES][4], int m0, int n0,
@@ -178,9 +183,8 @@ GOP_DEVICE void dmma_store(const matmul_product<double> &p, const matmul_tile<do
 }
 
 /* The tile of a block; of a cluster's blocks each has a part of the sums. */
-template <int M, int N>
-GOP_DEVICE matmul_tile<double> dmma_tile_of(const matmul_product<double> &p,
-                                            const dmma_way &way)
+template <int M, int N> GOP_DEVICE matmul_tile<double>
+dmma_tile_of(const matmul_product<double> &p, const dmma_way &way)
 {
     matmul_tile<double> tile = matmul_tile_of<M, N, RASTER>(p, blockIdx.x / way.cluster);
     if (way.cluster == 1) return tile;
@@ -190,31 +194,29 @@ GOP_DEVICE matmul_tile<double> dmma_tile_of(const matmul_product<double> &p,
     return tile;
 }
 
-template <typename shape>
-__global__ void __launch_bounds__(shape::THREADS, shape::BLOCKS)
+template <typename shape> __global__ void __launch_bounds__(shape::THREADS, shape::BLOCKS)
     matmul_dmma_kernel(const matmul_product<double> p, const dmma_way way)
 {
     enum { M = shape::M, N = shape::N, STAGES = shape::STAGES, STAGE = shape::STAGE };
     enum { M_TILES = shape::WM / 16, N_TILES = shape::WN / 8 };
     extern __shared__ __align__(128) uint8_t memory[];
-    uint8_t *const ring = memory;
+    uint8_t *const ring = memory; /* of stages: a's lines, then b's */
     const matmul_geometry &g = p.g;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const matmul_tile<double> tile = dmma_tile_of<M, N>(p, way);
 
     /* Prologue: copies run STAGES - 1 stages ahead. */
-    dmma_copier<M, shape::THREADS> a(tile.a, address_in_shared(ring), g.a_row, g.a_col, tile.rows,
-                                     way.a_mode);
+    dmma_copier<M, shape::THREADS> a(tile.a, address_in_shared(ring), g.a_row, g.a_col,
+                                     tile.rows, way.a_mode);
     dmma_copier<N, shape::THREADS> b(tile.b, address_in_shared(ring + M * DMMA_LINE), g.b_col,
                                      g.b_row, tile.columns, way.b_mode);
     int left = (int)tile.terms;
     const int steps = (left + DMMA_K - 1) / DMMA_K, eights = (left + 7) / 8;
-    const auto fetch = [&](int slice, int stage) { /* copies, of M_TILES parts */
+    /* One of M_TILES parts of a stage's copies. */
+    const auto fetch = [&](int slice, int stage) {
         if (left > 0) {
-            a.template fetch<M_TILES>(slice, stage * STAGE, left, g.a_row, g.a_col,
-                                      way.a_mode);
-            b.template fetch<M_TILES>(slice, stage * STAGE, left, g.b_col, g.b_row,
-                                      way.b_mode);
+            a.template fetch<M_TILES>(slice, stage * STAGE, left, g.a_row, g.a_col, way.a_mode);
+            b.template fetch<M_TILES>(slice, stage * STAGE, left, g.b_col, g.b_row, way.b_mode);
         }
         if (slice < M_TILES - 1) return;
         left -= DMMA_K;
@@ -229,14 +231,16 @@ __global__ void __launch_bounds__(shape::THREADS, shape::BLOCKS)
     const int m0 = warp % shape::WARPS_M * shape::WM, n0 = warp / shape::WARPS_M * shape::WN;
     const int row = lane / 4;
     const uint32_t first = row * DMMA_LINE + ((lane % 4 * 8) ^ dmma_swizzle(row, DMMA_WIDE));
-    const uint32_t a_odd = way.a_mode == DMMA_WIDE ? 0 : 8, b_odd = way.b_mode == DMMA_WIDE ? 0 : 8;
+    const uint32_t a_odd = way.a_mode == DMMA_WIDE ? 0 : 8,
+                   b_odd = way.b_mode == DMMA_WIDE ? 0 : 8;
     const uint32_t a_lane = m0 * DMMA_LINE + first, b_lane = (M + n0) * DMMA_LINE + first;
     double fa[M_TILES][4], fb[2][N_TILES][2]; /* of b what comes next, too */
     double sum[M_TILES][N_TILES][4] = {};
     const auto load_a = [&](int m, int stage, int half) {
         dmma_load_a(fa[m], ring, a_lane + stage * STAGE, a_odd, half, m);
     };
-    const auto load_b = [&](int m, int stage, int half) { /* one of M_TILES parts */
+    /* One of M_TILES parts of b's. */
+    const auto load_b = [&](int m, int stage, int half) {
 #pragma unroll
         for (int n = m; n < N_TILES; n += M_TILES)
             dmma_load_b(fb[half][n], ring, b_lane + stage * STAGE, b_odd, half, n);

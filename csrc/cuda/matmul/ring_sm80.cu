@@ -251,8 +251,8 @@ static gop_status matmul_ring(gop_ctx *ctx, const gop_task *task, int64_t)
         shape::SPLIT ? (unsigned *)((uint8_t *)task->scratch + plan.at_wanted) : nullptr;
     const dim3 packers((unsigned)blocks_for(plan.each, 256),
                        (unsigned)(p.g.batches < 65535 ? p.g.batches : 65535));
-    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, 1, (matmul_ring_pack_kernel<T, ALONG, NT>), packers, 256, 0, p,
-                       factors, plan.stages, plan.each, wanted));
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, 1, (matmul_ring_pack_kernel<T, ALONG, NT>), packers, 256,
+                                0, p, factors, plan.stages, plan.each, wanted));
     GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_ring_kernel<T, ALONG, NT>), (unsigned)plan.cut.blocks,
                              THIN_THREADS, shape::STAGES * shape::BYTES, p, factors,
                              plan.stages, plan.wide, wanted));

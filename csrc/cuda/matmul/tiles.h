@@ -34,9 +34,8 @@ template <typename T> struct matmul_tile {
 
 /* The order of blocks, fastest first: tiles of a product, chunks of the sums, products. Tiles
  * follow each other down the columns, in groups of GROUP rows, or of all rows if it is 0. */
-template <int M, int N, int GROUP, typename T>
-GOP_DEVICE matmul_tile<T> matmul_tile_of(const matmul_product<T> &p,
-                                         unsigned block = blockIdx.x)
+template <int M, int N, int GROUP, typename T> GOP_DEVICE matmul_tile<T>
+matmul_tile_of(const matmul_product<T> &p, unsigned block = blockIdx.x)
 {
     const matmul_geometry &g = p.g;
     matmul_tile<T> tile;
