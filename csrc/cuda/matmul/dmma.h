@@ -45,7 +45,7 @@ struct dmma_schedule {
     int64_t split, chunk, part;
 };
 
-static const double DMMA_LAUNCH = 2.85; /* microseconds of a launch */
+static const double DMMA_LAUNCH = 2.7; /* microseconds of a launch */
 /* Seconds of the best; `whole`: no sum is cut. */
 double dmma_choose(const gop_ctx *ctx, const gop_task *task, bool whole, dmma_schedule *best);
 

@@ -142,9 +142,9 @@ double dmma_choose(const gop_ctx *ctx, const gop_task *task, bool whole, dmma_sc
                    info.bandwidth > 0 ? (float)(info.bandwidth / BANDWIDTH) : 1};
     float least = INFINITY;
     for (int way = 0; way < DMMA_TILES; way++) try_tile(c, way, &least, best);
-    const float copies =
-        pairs.complex_kind
-            ? PAIRS + (bytes(g.n, g.b) + (pairs.a_copied ? bytes(g.m, g.a) : 0)) / COPIED
-            : 0;
+    const float read = pairs.complex_kind /* of b each number becomes four */
+                           ? bytes(g.n, g.b) / 2 + (pairs.a_copied ? bytes(g.m, g.a) : 0)
+                           : 0;
+    const float copies = pairs.complex_kind ? PAIRS + read / COPIED : 0;
     return 1e-6 * (DMMA_LAUNCH + (double)(least + copies));
 }
