@@ -23,6 +23,7 @@
 #include <math.h>
 
 #include "core/choice.h"
+#include "cuda/matmul/dmma.h"
 #include "cuda/matmul/outer.h"
 #include "cuda/matmul/question.h"
 #include "cuda/matmul/tall.h"
@@ -86,7 +87,7 @@ static bool is_thin(candidate row)
 /* Rows that multiply complex numbers as real ones, of twice the columns and terms. */
 static bool is_real(candidate row)
 {
-    return row == dmma || row == dmma_tma || row == bf16x3_packed;
+    return row == dmma_tma || row == bf16x3_packed;
 }
 
 enum { WAYS = 7 }; /* tiles of a row at most */
@@ -248,7 +249,6 @@ static copies copies_of(const seen &s, const pace &of, const tiling_of &p,
         return {1, s.a.bytes * whole(p.m, t.lines) + s.b.bytes * whole(p.n, t.columns)};
     case imma: /* what does not have its terms side by side */
         return each(!s.a.along || s.a.narrow, !s.b.along || s.b.narrow);
-    case dmma:
     case dmma_tma: /* of complex numbers b as real ones, a where its terms are not neighbours */
         if (of.dtypes < PAIR) return {};
         return {1, (float)((p.n / 2 + (s.a.along && s.a.straight ? 0 : p.m)) * p.batches) *
@@ -382,11 +382,14 @@ static void expect_anew(const gop_ctx *ctx, const gop_task *task, int all, doubl
         seconds[of.row] = time;
         if ((of.row == naive || of.row == small) && time < least) least = time;
     }
-    if (dtypes == HALF &&
-        (all || 1e-6 * WGMMA_F16_LAUNCH <
-                    least)) { /* it has a pace for each of its tiles: wgmma_f16_schedule.cu */
+    /* Two have a pace for each of their tiles: wgmma_f16_schedule.cu, dmma_schedule.cu. */
+    if (dtypes == HALF && (all || 1e-6 * WGMMA_F16_LAUNCH < least)) {
         matmul_schedule schedule;
         seconds[wgmma_f16] = wgmma_f16_choose(ctx, task, &schedule);
+    }
+    if ((dtypes == DOUBLE || dtypes == PAIRS) && (all || 1e-6 * DMMA_LAUNCH < least)) {
+        dmma_schedule schedule;
+        seconds[dmma] = dmma_choose(ctx, task, false, &schedule);
     }
     if (task->call->params.matmul.precision > GOP_HIGHEST) expect_lower(task, seconds);
 }

@@ -1,11 +1,55 @@
 /*
- * dmma.h - a product of complex128 as one of float64: a's numbers are pairs of terms, and
- * each number of b is copied as the matrix (re, im; -im, re).
+ * dmma.h - how float64 products are cut for the tensor cores, and a product of complex128 as
+ * one of float64: a's numbers are pairs of terms, and each number of b is copied as the matrix
+ * (re, im; -im, re).
  */
 #ifndef GOP_CUDA_MATMUL_DMMA_H
 #define GOP_CUDA_MATMUL_DMMA_H
 
 #include "cuda/matmul/product.h"
+
+/* ---- tiles ---- */
+
+enum { DMMA_K = 16, DMMA_LINE = DMMA_K * 8 }; /* terms of a stage; bytes of a line of it */
+
+/* A tile and that of a warp, blocks that an SM holds, how much longer than the tensor cores'
+ * best its products take. */
+#define DMMA_WAYS(WAY)                                                                         \
+    WAY(128, 128, 64, 32, 1, 1.17f)                                                            \
+    WAY(128, 64, 64, 32, 2, 1.30f)                                                             \
+    WAY(64, 128, 64, 32, 2, 1.30f)                                                             \
+    WAY(64, 64, 32, 32, 3, 1.21f)                                                              \
+    WAY(64, 32, 32, 16, 4, 1.43f)                                                              \
+    WAY(32, 64, 16, 32, 4, 1.48f)                                                              \
+    WAY(32, 32, 16, 16, 4, 1.69f)                                                              \
+    WAY(128, 16, 32, 16, 3, 1.96f)                                                             \
+    WAY(16, 128, 16, 32, 3, 2.10f)                                                             \
+    WAY(64, 96, 32, 48, 2, 1.24f)                                                              \
+    WAY(96, 64, 48, 32, 2, 1.28f)
+
+struct dmma_tile {
+    int m, n, held;
+    float slower;
+};
+#define DMMA_TILE(M, N, WARP_M, WARP_N, HELD, SLOWER) {M, N, HELD, SLOWER},
+static const dmma_tile dmma_tiles[] = {DMMA_WAYS(DMMA_TILE)};
+enum { DMMA_TILES = sizeof dmma_tiles / sizeof *dmma_tiles };
+
+/* How an operand is copied: item by item along terms or across lines, or 16 bytes of terms. */
+enum dmma_mode { DMMA_ACROSS, DMMA_ALONG, DMMA_WIDE };
+
+/* How a call is cut: a tile, blocks of a cluster, which share sums; pieces of a sum, which a
+ * second kernel adds, their terms, and those of a block. */
+struct dmma_schedule {
+    int way, cluster, a_mode, b_mode;
+    int64_t split, chunk, part;
+};
+
+static const double DMMA_LAUNCH = 2.7; /* microseconds of a launch */
+/* Seconds of the best; `whole`: no sum is cut. */
+double dmma_choose(const gop_ctx *ctx, const gop_task *task, bool whole, dmma_schedule *best);
+
+/* ---- complex numbers ---- */
 
 struct dmma_pairs {
     int complex_kind, a_copied; /* complex: b is copied, a perhaps */

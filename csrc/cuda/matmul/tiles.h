@@ -34,14 +34,14 @@ template <typename T> struct matmul_tile {
 
 /* The order of blocks, fastest first: tiles of a product, chunks of the sums, products. Tiles
  * follow each other down the columns, in groups of GROUP rows, or of all rows if it is 0. */
-template <int M, int N, int GROUP, typename T>
-GOP_DEVICE matmul_tile<T> matmul_tile_of(const matmul_product<T> &p)
+template <int M, int N, int GROUP, typename T> GOP_DEVICE matmul_tile<T>
+matmul_tile_of(const matmul_product<T> &p, unsigned block = blockIdx.x)
 {
     const matmul_geometry &g = p.g;
     matmul_tile<T> tile;
     const unsigned down = (unsigned)((p.part.rows + M - 1) / M);
     const unsigned across = (unsigned)((g.n + N - 1) / N), tiles = down * across;
-    const unsigned t = blockIdx.x % tiles, product = blockIdx.x / tiles;
+    const unsigned t = block % tiles, product = block / tiles;
     const int2 place = GROUP > 0 ? tile_coordinates(t, down, across, (unsigned)GROUP)
                                  : make_int2((int)(t % down), (int)(t / down));
     tile.i0 = (int64_t)place.x * M, tile.j0 = (int64_t)place.y * N;

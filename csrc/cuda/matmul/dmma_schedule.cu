@@ -1,0 +1,150 @@
+/*
+ * dmma_schedule.cu - which tiles, clusters and pieces of sums 'dmma' takes: those that are
+ * expected to be done first.
+ *
+ * Tiles of blocks that an SM holds at once share its tensor cores, so a call is so many turns
+ * of blocks, and a turn the products of all of them, or the waiting of one. Beside that,
+ * memory has to move operands, results and pieces of sums, and the L2 cache what tiles fetch;
+ * the squares make it the longest of the three, more where two are alike.
+ */
+#include <math.h>
+
+#include "cuda/matmul/dmma.h"
+
+/* On an H200, fitted to 5418 ways of 403 products timed there on 2026-11-29, which it meets
+ * within 11 %; the way it takes needs at most 10 % more than the best of 95 % of them.
+ * Microseconds, and bytes of a microsecond. */
+static const float AROUND = 0.023f, WAITING = 0.147f; /* of a block, of a stage */
+static const float OUTPUT = 2.1e-4f, ODD_OUTPUT = 0.05f;
+static const float SINGLE_A = 0.06f, SINGLE_B = 0.046f; /* how much longer by 8 bytes */
+static const float MEMORY = 5.42e6f, STORE = 5.13e6f, CACHE = 13.7e6f;
+static const float ODD_STORE = 2.4f; /* how much longer where rows begin at odd numbers */
+static const float ADDING = 2.29f, PIECE = 0.0028f, MEETING = 1.37f, MEMBER = 0.073f;
+static const float FREE = 0.9f; /* the part of SMs that clusters find room on */
+static const float PAIRS = 2.46f, COPIED = 1.02e6f; /* the copies of complex numbers */
+static const float EIGHT = 1 / 30400.0f;            /* eight terms of an output, at 1.9 GHz */
+
+/* What all ways of a call have in common. */
+struct dmma_call {
+    const gop_gemm &g;
+    int processors;
+    bool whole, clusters; /* no sum is cut; blocks may share one */
+    float single;         /* how much longer products take for copies of 8 bytes */
+    float moved, stored;  /* microseconds of operands, of a result */
+    float output;         /* of one output */
+    float faster, memory; /* beside an H200 */
+};
+
+/* Microseconds beside the launch of the first kernel. */
+static float way_time(const dmma_call &c, const dmma_schedule &s, int64_t tiles)
+{
+    const dmma_tile &tile = dmma_tiles[s.way];
+    const float blocks = (float)(tiles * s.split * s.cluster),
+                outputs = (float)(tile.m * tile.n);
+    const float processors = (float)c.processors * (s.cluster > 1 ? FREE : 1);
+    const float eights = (float)blocks_for(s.part, 8),
+                stages = (float)blocks_for(s.part, DMMA_K);
+    const float products = eights * outputs * EIGHT * tile.slower * c.single;
+    const auto turn = [&](float count) { /* of so many blocks of each SM */
+                                         return AROUND +
+                                                fmaxf(products * count,
+                                                      products + stages * WAITING) +
+                                                count * outputs * c.output;
+    };
+    const float held = processors * (float)tile.held, turns = blocks / held,
+                full = floorf(turns);
+    const float rest = ceilf((blocks - full * held) / processors - 1e-3f);
+    const float each = turn((float)tile.held);
+    const float work = full >= 8 ? turns * each : full * each + (rest > 0 ? turn(rest) : 0);
+    const float moved = c.moved + c.stored * (s.split > 1 ? 1 + 2 * (float)s.split : 1);
+    const float lines = fminf((float)tile.m, (float)c.g.m) + fminf((float)tile.n, (float)c.g.n);
+    const float reads = blocks * stages * lines * DMMA_LINE / CACHE;
+    const float w = work / c.faster, m = moved / c.memory, r = reads / c.faster;
+    return sqrtf(w * w + m * m + r * r) + (s.split > 1 ? ADDING + PIECE * (float)s.split : 0) +
+           (s.cluster > 1 ? MEETING + MEMBER * (float)s.cluster : 0);
+}
+
+/* The best of a tile's cuts, if it is better than `least`. */
+static void try_tile(const dmma_call &c, int way, float *least, dmma_schedule *best)
+{
+    enum { SHORTEST = 4, PIECES = 1024 }; /* stages of a piece; pieces of a sum */
+    const dmma_tile &tile = dmma_tiles[way];
+    const gop_gemm &g = c.g;
+    const int64_t tiles = blocks_for(g.m, tile.m) * blocks_for(g.n, tile.n) * g.batches;
+    const int64_t stages = blocks_for(g.k, DMMA_K), room = c.processors * tile.held;
+    const float products = (float)tiles * (float)blocks_for(g.k, 8) * (float)(tile.m * tile.n) *
+                           EIGHT * tile.slower;
+    if (products / ((float)c.processors * c.faster) >= *least) return;
+    const auto attempt = [&](int64_t split, int cluster) {
+        dmma_schedule s = *best;
+        s.way = way, s.cluster = cluster;
+        s.chunk = split > 1 ? blocks_for(stages, split) * DMMA_K : g.k;
+        s.split = blocks_for(g.k, s.chunk);
+        s.part = cluster > 1 ? blocks_for(stages, cluster) * DMMA_K : s.chunk;
+        if (cluster > 1 && blocks_for(g.k, s.part) != cluster) return;
+        const float time = way_time(c, s, tiles);
+        if (time < *least) *least = time, *best = s;
+    };
+    attempt(1, 1);
+    if (c.whole) return;
+    for (int cluster = 2; c.clusters && cluster <= 8; cluster *= 2)
+        if (tiles * cluster <= 2 * room && stages >= 2 * cluster) attempt(1, cluster);
+    for (int64_t fill = 1; fill <= 2; fill++) {
+        const int64_t wanted = fill * room / tiles, most = stages / SHORTEST;
+        const int64_t split = wanted < most ? wanted : most;
+        if (split > 1) attempt(split < PIECES ? split : PIECES, 1);
+    }
+}
+
+/* How an operand's terms are brought to shared memory. */
+static int mode_of(const gop_gemm &g, const int64_t *batch, const void *data, int64_t line,
+                   int64_t term, bool along)
+{
+    if (!along) return DMMA_ACROSS;
+    return matmul_wide(g, batch, data, term, line, g.k, 2) ? DMMA_WIDE : DMMA_ALONG;
+}
+
+double dmma_choose(const gop_ctx *ctx, const gop_task *task, bool whole, dmma_schedule *best)
+{
+    static const double CLOCK = 1.98e9, BANDWIDTH = 4.92e12; /* of an H200 */
+    dmma_pairs pairs;
+    dmma_plan_pairs(task, 0, &pairs);
+    const gop_gemm g = dmma_geometry(task, pairs);
+    const bool a_along = gop_magnitude(g.a_col) <= gop_magnitude(g.a_row) || g.m == 1;
+    const bool b_along = gop_magnitude(g.b_row) <= gop_magnitude(g.b_col) && g.n > 1;
+    const void *const a = pairs.a_copied ? nullptr : task->in[0].data;
+    *best = {0,
+             1,
+             mode_of(g, g.a, a, g.a_row, g.a_col, a_along),
+             mode_of(g, g.b, task->in[1].data, g.b_col, g.b_row, b_along),
+             1,
+             g.k,
+             g.k};
+    const gop_device_info &info = ctx->info;
+    if (g.m <= 0 || g.n <= 0 || g.k <= 0 || g.batches <= 0) return 1e-6 * DMMA_LAUNCH;
+    const auto bytes = [&](int64_t lines, const int64_t *batch) {
+        float all = (float)(lines * g.k * 8);
+        for (int axis = 0; axis < g.batch_rank; axis++)
+            if (batch[axis]) all *= (float)g.extent[axis];
+        return all;
+    };
+    const float operands = bytes(g.m, g.a) + bytes(g.n, g.b);
+    dmma_call c = {g,
+                   info.processors > 0 ? info.processors : 1,
+                   whole,
+                   info.major >= 9,
+                   1 + (best->a_mode != DMMA_WIDE ? SINGLE_A : 0) +
+                       (best->b_mode != DMMA_WIDE ? SINGLE_B : 0),
+                   operands / MEMORY,
+                   (float)(g.batches * g.m * g.n * 8) / STORE * (g.n % 2 ? 1 + ODD_STORE : 1),
+                   OUTPUT * (g.n % 2 ? 1 + ODD_OUTPUT : 1),
+                   info.clock > 0 ? (float)(info.clock / CLOCK) : 1,
+                   info.bandwidth > 0 ? (float)(info.bandwidth / BANDWIDTH) : 1};
+    float least = INFINITY;
+    for (int way = 0; way < DMMA_TILES; way++) try_tile(c, way, &least, best);
+    const float read = pairs.complex_kind /* of b each number becomes four */
+                           ? bytes(g.n, g.b) / 2 + (pairs.a_copied ? bytes(g.m, g.a) : 0)
+                           : 0;
+    const float copies = pairs.complex_kind ? PAIRS + read / COPIED : 0;
+    return 1e-6 * (DMMA_LAUNCH + (double)(least + copies));
+}
