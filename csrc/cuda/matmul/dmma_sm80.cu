@@ -4,8 +4,8 @@
  * They multiply float64 twice as fast as the arithmetic units, and with one rounding a term as
  * these. Tiles travel to shared memory by asynchronous copies, several stages ahead, and an SM
  * has several blocks where tiles are small: while one waits or stores, others multiply. Lines
- * may begin anywhere and lie either way, since 8 bytes are copied at a time where 16 cannot be:
- * in shared memory a line's terms are neighbours, in an order in which copies of either order
+ * may be unaligned and lie either way, since 8 bytes are copied at a time where 16 cannot be.
+ * In shared memory a line's terms are neighbours, in an order in which copies of either order
  * and the lanes of a fragment meet all banks. Where tiles are few, the blocks of a cluster
  * share an output's sum and read each other's part from shared memory, or pieces of the sums
  * are added by a second kernel (dmma_schedule.cu). Complex products are real ones (dmma.h).
@@ -194,13 +194,20 @@ dmma_tile_of(const matmul_product<double> &p, const dmma_way &way)
     return tile;
 }
 
+/* Adds eight terms to a row of fragments. */
+template <int TILES> GOP_DEVICE void
+dmma_multiply(double (&sum)[TILES][4], const double (&a)[4], const double (&b)[TILES][2])
+{
+#pragma unroll
+    for (int n = 0; n < TILES; n++) mma_sync(sum[n], a, b[n]);
+}
+
 template <typename shape> __global__ void __launch_bounds__(shape::THREADS, shape::BLOCKS)
     matmul_dmma_kernel(const matmul_product<double> p, const dmma_way way)
 {
     enum { M = shape::M, N = shape::N, STAGES = shape::STAGES, STAGE = shape::STAGE };
     enum { M_TILES = shape::WM / 16, N_TILES = shape::WN / 8 };
-    extern __shared__ __align__(128) uint8_t memory[];
-    uint8_t *const ring = memory; /* of stages: a's lines, then b's */
+    extern __shared__ __align__(128) uint8_t ring[]; /* of stages: a's lines, then b's */
     const matmul_geometry &g = p.g;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const matmul_tile<double> tile = dmma_tile_of<M, N>(p, way);
@@ -245,10 +252,6 @@ template <typename shape> __global__ void __launch_bounds__(shape::THREADS, shap
         for (int n = m; n < N_TILES; n += M_TILES)
             dmma_load_b(fb[half][n], ring, b_lane + stage * STAGE, b_odd, half, n);
     };
-    const auto multiply = [&](int m, int half) {
-#pragma unroll
-        for (int n = 0; n < N_TILES; n++) mma_sync(sum[m][n], fa[m], fb[half][n]);
-    };
     cp_async_wait_group<STAGES - 2>();
     __syncthreads();
 #pragma unroll
@@ -258,7 +261,7 @@ template <typename shape> __global__ void __launch_bounds__(shape::THREADS, shap
         const int next = stage == STAGES - 1 ? 0 : stage + 1;
 #pragma unroll
         for (int m = 0; m < M_TILES; m++) {
-            multiply(m, 0);
+            dmma_multiply(sum[m], fa[m], fb[0]);
             load_b(m, stage, 1);
             if (m > 0) load_a(m - 1, stage, 1);
             fetch(m, stage == 0 ? STAGES - 1 : stage - 1);
@@ -269,7 +272,7 @@ template <typename shape> __global__ void __launch_bounds__(shape::THREADS, shap
         const bool is_whole = step * 2 + 1 < eights, goes_on = step + 1 < steps;
 #pragma unroll
         for (int m = 0; m < M_TILES; m++) {
-            if (is_whole) multiply(m, 1);
+            if (is_whole) dmma_multiply(sum[m], fa[m], fb[1]);
             if (!goes_on) continue;
             load_b(m, next, 0);
             if (m > 0) load_a(m - 1, next, 0);
