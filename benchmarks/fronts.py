@@ -31,7 +31,7 @@ ON_CPU = (
 # precision= -> the case on file, the factor of the bound, what it is.
 PRECISIONS = (
     ('`"highest"`, the default', "8192 f4",
-     "c u, where c is at most 2 k + 4 on every device, and k on a CPU", "float32's own"),
+     "c u; c is at most k on the CPU, and at most 2 k + 4 elsewhere", "float32's own"),
     ('`"fast"`', "8192 f4, fast", "(c + 9) u", "two float16 parts of each number, 22 bits"),
     ('`"tf32"`', "8192 f4, tf32", "2⁻⁹ + k 2⁻²⁴", "factors rounded to 11 bits, as TF32"),
     ('`"bf16"`', "8192 f4, bf16", "2⁻⁶ + k 2⁻²⁴", "factors rounded to 8 bits"),

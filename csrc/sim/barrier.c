@@ -75,13 +75,12 @@ static int passed_by(const gop_sim_worker *w, const gop_sim_lane *behind,
 {
     const gop_sim_index t = ahead->index;
     char text[512];
-    gop_fail(
-        GOP_DEVICE_FAILED,
-        "%s waits at a __syncthreads that thread (%u, %u, %u)%s has passed by: a barrier in "
-        "divergent code, which CUDA leaves undefined; take it out of the branch or the "
-        "loop, so that all threads of the block come to it, each time",
-        gop_sim_who(w, behind, behind->site, text), t.x, t.y, t.z,
-        has_ended ? ", which has ended," : "");
+    gop_fail(GOP_DEVICE_FAILED,
+             "%s waits at a __syncthreads that thread (%u, %u, %u)%s has skipped: a barrier in "
+             "divergent code, which CUDA leaves undefined; take it out of the branch or the "
+             "loop, so that all threads of the block come to it, each time",
+             gop_sim_who(w, behind, behind->site, text), t.x, t.y, t.z,
+             has_ended ? ", which has ended," : "");
     return 0;
 }
 

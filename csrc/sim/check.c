@@ -231,7 +231,10 @@ int gop_sim_stored_late(const gop_sim_worker *w, const gop_sim_access *a)
     gop_fail(GOP_DEVICE_FAILED,
              "%s has stored to so far: store to it first, and put __syncthreads() between%s; "
              "thread (%u, %u, %u) %s stores there only later",
-             text, passed ? " the two (the one that all have passed is before both)" : e->waits,
+             text,
+             passed ? " the store and the load (the __syncthreads() that all threads have "
+                      "passed comes before both)"
+                    : e->waits,
              t.x, t.y, t.z, place);
     e->access.bytes = 0;
     return 0;

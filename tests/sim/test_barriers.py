@@ -63,7 +63,7 @@ PASSED_BY = {
 @pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("name", PASSED_BY)
 def test_a_barrier_that_threads_pass(name):
-    said = caught(kernel(PASSED_BY[name]), launch, "has passed by: a barrier in", "// here")
+    said = caught(kernel(PASSED_BY[name]), launch, "has skipped: a barrier in", "// here")
     assert "take it out of the branch or the loop" in said
 
 
@@ -73,13 +73,13 @@ def test_a_reduction_with_its_barrier_in_the_branch(turns, seed):
         "    __syncthreads();\n    halves(a, i, 128);\n    if (i) return;\n    a[0]++;"
     )
     with gpuops.schedule(turns, seed=seed):
-        said = caught(source, launch, "has passed by", "// halves")
+        said = caught(source, launch, "has skipped", "// halves")
     assert "thread (0, 0, 0)" in said
-    assert "thread (128, 0, 0), which has ended, has passed by" in said
+    assert "thread (128, 0, 0), which has ended, has skipped" in said
 
 
 def test_a_function_of_barriers_that_some_call():
-    with pytest.raises(gpuops.DeviceError, match="which has ended, has passed by"):
+    with pytest.raises(gpuops.DeviceError, match="which has ended, has skipped"):
         launch(gpuops.compile(kernel("    if (i < n) all();")))
 
 
