@@ -110,7 +110,7 @@ def test_backwards_and_broadcast(word):
 @pytest.mark.parametrize("kernel", ["mma", "wgmma_f16", "outer_mma", "gemv_col", "gemv_row"])
 @pytest.mark.parametrize("word", ["float16", "bfloat16"])
 def test_halves_anywhere(word, kernel):
-    """Operands whose lines begin anywhere, by the kernels that bring them in different ways."""
+    """Operands whose lines are unaligned, by the kernels that bring them in different ways."""
     ran = 0
     for m, k, n in (*SHAPES, (64, 40, 1), (33, 64, 72), (1, 700, 36)):
         for at in range(len(LAYOUTS)):

@@ -286,7 +286,7 @@ static gop_status by_blocks(const gop_ctx *ctx, const gop_task *task, const gop_
             "128, 128) 0.93 and 0.97, padded 0.60 to 0.83: NVIDIA's OpenCL on an H200, " \
             "2026-11-29"}, \
     {.row = &op##_padded_row, \
-     .why = "rows with gaps, or that begin anywhere; tiled takes twice as long: NVIDIA's " \
+     .why = "rows with gaps, or unaligned; tiled takes twice as long: NVIDIA's " \
             "OpenCL on an H200, 2026-11-29"}, \
     {.row = &op##_naive_row, \
      .why = "takes all that is left: where the fastest axis stays, its accesses are " \
