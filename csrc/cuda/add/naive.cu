@@ -6,6 +6,7 @@
  */
 #include "cuda/add/element.h"
 #include "cuda/add/operands.h"
+#include "cuda/common/halves.h"
 
 template <typename Op, typename T>
 __global__ void add_naive_kernel(operands<T> at, gop_elementwise e)
@@ -25,14 +26,8 @@ add_naive_of(gop_ctx *ctx, operands<T> at, const gop_elementwise &e, unsigned th
     if (fits_32_bits(e.size))
         return GOP_LAUNCH(ctx, (add_naive_kernel<Op, T>), (unsigned)blocks_for(e.size, threads),
                           threads, 0, at, e);
-    int axis = 0;
-    for (int d = 1; d < e.rank; d++)
-        if (e.extent[d] > e.extent[axis]) axis = d;
-    gop_elementwise first = e, second = e;
-    first.extent[axis] /= 2;
-    second.extent[axis] -= first.extent[axis];
-    first.size = e.size / e.extent[axis] * first.extent[axis];
-    second.size = e.size - first.size;
+    gop_elementwise first, second;
+    const int axis = halves_of(e, &first, &second);
     GOP_TRY((add_naive_of<Op, T>(ctx, at, first, threads)));
     at.out += first.extent[axis] * e.stride[0][axis];
     at.a += first.extent[axis] * e.stride[1][axis];

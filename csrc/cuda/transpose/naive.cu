@@ -4,6 +4,7 @@
  * Neighbouring threads write neighbours, so writes coalesce. What they read lies far apart:
  * each read is a memory transaction of its own, but one that the caches may still answer.
  */
+#include "cuda/common/halves.h"
 #include "cuda/transpose/order.h"
 
 template <typename T>
@@ -24,14 +25,8 @@ template <typename T> static gop_status launch_in_order(gop_ctx *ctx, void *out,
         return GOP_LAUNCH(ctx, transpose_naive_kernel<T>,
                           dim3((unsigned)blocks_for(p.size, 256)), 256, 0, (T *)out,
                           (const T *)in, p);
-    int axis = 0;
-    for (int d = 1; d < p.rank; d++)
-        if (p.extent[d] > p.extent[axis]) axis = d;
-    gop_permutation first = p, second = p;
-    first.extent[axis] /= 2;
-    second.extent[axis] -= first.extent[axis];
-    first.size = p.size / p.extent[axis] * first.extent[axis];
-    second.size = p.size - first.size;
+    gop_permutation first, second;
+    const int axis = halves_of(p, &first, &second);
     GOP_TRY(launch_in_order<T>(ctx, out, in, first));
     return launch_in_order<T>(ctx, (T *)out + first.extent[axis] * p.out[axis],
                               (const T *)in + first.extent[axis] * p.in[axis], second);
