@@ -122,7 +122,6 @@ static const pace paces[] = {
 
 /* The GPU on which they were measured. */
 enum { PACE_PROCESSORS = 132 };
-static const double PACE_CLOCK = 1.98e9, PACE_MEMORY = 4.92e12; /* Hz; bytes a second */
 /* Bytes that its L2 cache holds whole; from how many more on it holds little of them. */
 static const float L2_FROM = 24e6f, L2_OVER = 40e6f;
 
@@ -345,8 +344,7 @@ static void expect_anew(const gop_ctx *ctx, const gop_task *task, int all, doubl
     const dtype_class dtypes = class_of(dtype);
     const int64_t item = matmul_item(task);
     const gop_device_info &info = ctx->info;
-    const float faster = info.clock > 0 ? (float)(info.clock / PACE_CLOCK) : 1;
-    const float memory = info.bandwidth > 0 ? (float)(info.bandwidth / PACE_MEMORY) : 1;
+    const matmul_speed speed = matmul_speed_of(info);
     const read_operand a = operand_of(g, task->in[0].data, item, g.m, g.a_row, g.a_col, g.a),
                        b = operand_of(g, task->in[1].data, item, g.n, g.b_col, g.b_row, g.b);
     const float result = (float)(g.batches * g.m * g.n * item);
@@ -358,8 +356,8 @@ static void expect_anew(const gop_ctx *ctx, const gop_task *task, int all, doubl
                     fminf(fmaxf(beyond, 0), 1),
                     g.n * item % 16 != 0,
                     info.processors > 0 ? info.processors : PACE_PROCESSORS,
-                    faster,
-                    memory};
+                    speed.clock,
+                    speed.memory};
     for (int c = 0; c < CANDIDATE_COUNT; c++) seconds[c] = INFINITY;
     /* where there is nothing to do all are as good, but extents divide */
     const auto some = [](int64_t extent) { return extent > 0 ? extent : 1; };
@@ -398,14 +396,13 @@ static void matmul_expect(const gop_ctx *ctx, const gop_task *task, int all, dou
 {
     struct answer {
         double seconds[CANDIDATE_COUNT];
-    } found;
+    };
     static remembered<matmul_question, answer, 256> known;
-    matmul_question q;
-    const bool is_short = !all && matmul_question_of(ctx, task, &q);
-    if (!is_short || !known.find(q, &found)) {
-        expect_anew(ctx, task, all, found.seconds);
-        if (is_short) known.keep(q, found);
-    }
+    const answer found = matmul_ask(&known, ctx, task, all != 0, [&] {
+        answer of;
+        expect_anew(ctx, task, all, of.seconds);
+        return of;
+    });
     memcpy(seconds, found.seconds, sizeof found.seconds);
 }
 

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "cuda/matmul/dmma.h"
+#include "cuda/matmul/question.h"
 
 /* On an H200, fitted to 5418 ways of 403 products timed there on 2026-11-29, which it meets
  * within 11 %; the way it takes needs at most 10 % more than the best of 95 % of them.
@@ -45,11 +46,10 @@ static float way_time(const dmma_call &c, const dmma_schedule &s, int64_t tiles)
     const float eights = (float)blocks_for(s.part, 8),
                 stages = (float)blocks_for(s.part, DMMA_K);
     const float products = eights * outputs * EIGHT * tile.slower * c.single;
-    const auto turn = [&](float count) { /* of so many blocks of each SM */
-                                         return AROUND +
-                                                fmaxf(products * count,
-                                                      products + stages * WAITING) +
-                                                count * outputs * c.output;
+    /* A turn of so many blocks of each SM. */
+    const auto turn = [&](float count) {
+        return AROUND + fmaxf(products * count, products + stages * WAITING) +
+               count * outputs * c.output;
     };
     const float held = processors * (float)tile.held, turns = blocks / held,
                 full = floorf(turns);
@@ -104,9 +104,8 @@ static int mode_of(const gop_gemm &g, const int64_t *batch, const void *data, in
     return matmul_wide(g, batch, data, term, line, g.k, 2) ? DMMA_WIDE : DMMA_ALONG;
 }
 
-double dmma_choose(const gop_ctx *ctx, const gop_task *task, bool whole, dmma_schedule *best)
+static double search(const gop_ctx *ctx, const gop_task *task, bool whole, dmma_schedule *best)
 {
-    static const double CLOCK = 1.98e9, BANDWIDTH = 4.92e12; /* of an H200 */
     dmma_pairs pairs;
     dmma_plan_pairs(task, 0, &pairs);
     const gop_gemm g = dmma_geometry(task, pairs);
@@ -121,6 +120,7 @@ double dmma_choose(const gop_ctx *ctx, const gop_task *task, bool whole, dmma_sc
              g.k,
              g.k};
     const gop_device_info &info = ctx->info;
+    const matmul_speed speed = matmul_speed_of(info);
     if (g.m <= 0 || g.n <= 0 || g.k <= 0 || g.batches <= 0) return 1e-6 * DMMA_LAUNCH;
     const auto bytes = [&](int64_t lines, const int64_t *batch) {
         float all = (float)(lines * g.k * 8);
@@ -138,8 +138,8 @@ double dmma_choose(const gop_ctx *ctx, const gop_task *task, bool whole, dmma_sc
                    operands / MEMORY,
                    (float)(g.batches * g.m * g.n * 8) / STORE * (g.n % 2 ? 1 + ODD_STORE : 1),
                    OUTPUT * (g.n % 2 ? 1 + ODD_OUTPUT : 1),
-                   info.clock > 0 ? (float)(info.clock / CLOCK) : 1,
-                   info.bandwidth > 0 ? (float)(info.bandwidth / BANDWIDTH) : 1};
+                   speed.clock,
+                   speed.memory};
     float least = INFINITY;
     for (int way = 0; way < DMMA_TILES; way++) try_tile(c, way, &least, best);
     const float read = pairs.complex_kind /* of b each number becomes four */
@@ -147,4 +147,20 @@ double dmma_choose(const gop_ctx *ctx, const gop_task *task, bool whole, dmma_sc
                            : 0;
     const float copies = pairs.complex_kind ? PAIRS + read / COPIED : 0;
     return 1e-6 * (DMMA_LAUNCH + (double)(least + copies));
+}
+
+double dmma_choose(const gop_ctx *ctx, const gop_task *task, bool whole, dmma_schedule *best)
+{
+    struct answer {
+        dmma_schedule best;
+        double seconds;
+    };
+    static remembered<matmul_question, answer, 256> known; /* choice and plan ask, each call */
+    const answer found = matmul_ask(&known, ctx, task, whole, [&] {
+        answer of = {};
+        of.seconds = search(ctx, task, whole, &of.best);
+        return of;
+    });
+    *best = found.best;
+    return found.seconds;
 }

@@ -159,16 +159,13 @@ double wgmma_f16_choose(const gop_ctx *ctx, const gop_task *task, matmul_schedul
     struct answer {
         matmul_schedule best;
         double seconds;
-    } found;
+    };
     static remembered<matmul_question, answer, 256> known; /* choice and plan ask, each call */
-    matmul_question q;
-    const bool is_short = matmul_question_of(ctx, task, &q);
-    if (is_short && known.find(q, &found)) {
-        *best = found.best;
-        return found.seconds;
-    }
-    found.seconds = search(ctx, task, &found.best);
-    if (is_short) known.keep(q, found);
+    const answer found = matmul_ask(&known, ctx, task, false, [&] {
+        answer of = {};
+        of.seconds = search(ctx, task, &of.best);
+        return of;
+    });
     *best = found.best;
     return found.seconds;
 }
