@@ -84,7 +84,11 @@ def find(op: str, kernel: str, backend: str) -> str:
         return ""
     if written_for == "cuda":
         included = _included(own[0].path)
-        others = [one for one in others if one.path in included]
+        inside = [one for one in others if one.path in included]
+        if not any("__global__" in one.code for one in own + inside):
+            shared = _launcher(own, others, included)
+            inside += [one for one in others if one.path == shared]
+        others = inside
     beside = own + others
     for one in beside:
         one.folder = beside
@@ -152,6 +156,18 @@ def _included(path: Path) -> set[Path]:
         found |= new
         todo += [one for one in new if one.exists()]
     return found
+
+
+def _launcher(own: list[_Piece], others: list[_Piece], headers: set[Path]) -> Path | None:
+    """The file whose kernel a file without one launches, by a function of its headers."""
+    declared = "\n".join(path.read_text() for path in headers if path.exists())
+    code = "\n".join(one.code for one in own)
+    for one in others:
+        for name in one.names:
+            told = re.search(rf"^gop_status {name}\([^{{}};]*\);", declared, re.M)
+            if one.path.suffix == ".cu" and told and _is_called(name, code):
+                return one.path
+    return None
 
 
 def _text(file: list[str], own, shown: list[_Piece], near: list[_Piece]) -> list[str]:

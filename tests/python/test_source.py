@@ -94,6 +94,8 @@ def test_source_shows_what_the_compiler_sees(stem):
         for kernel in gpuops.kernels(op, "sim"):
             text = gpuops.source(op, kernel)
             own, *others = re.findall(r"^// (csrc/\S+):\d+$", text, re.M)
+            if kernel.name == "reads":  # it launches the kernel of naive.cu
+                others = [path for path in others if not path.endswith("/naive.cu")]
             assert {*others} <= seen[Path(own).stem], kernel.name
             shown += 1 + len(others)
     assert shown > len(files)
