@@ -110,7 +110,7 @@ class CompiledKernel:
     def _run(self, grid, block, shared: int, args: tuple[Any, ...]) -> None:
         if len(args) != len(self.parameters):
             raise TypeError(
-                f"{self.name}: takes {len(self.parameters)} arguments, got {len(args)}"
+                f"{self.name}: expected {len(self.parameters)} arguments, got {len(args)}"
             )
         if self.device.backend != "sim" and is_counting():
             raise ValueError(

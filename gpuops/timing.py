@@ -113,11 +113,11 @@ class Timing:
 
     def facts(self) -> list[tuple[str, str]]:
         """Label and text of every line of the report."""
-        made = " into a result that is there" if self.device == CPU else ""
+        made = " into an existing result (out=)" if self.device == CPU else ""
         lines = [("total", repr(self.total) + made)]
         if self.new_result:
             lines.append(
-                ("new result", f"{self.new_result!r} without out=, its memory's pages too")
+                ("new result", f"{self.new_result!r} without out=: new memory takes time, too")
             )
         if self.on_sim:
             lines.append(("note", SIM))

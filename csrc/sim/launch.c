@@ -258,7 +258,8 @@ static gop_status check_launch(const gop_sim_launch *l)
         g.y > 65535 || g.z > 65535)
         return gop_fail(GOP_DEVICE_FAILED,
                         "sim: %s: a grid of (%u, %u, %u) blocks of (%u, %u, %u) threads, "
-                        "expected none empty, and at most %d threads in a block",
+                        "expected at least one block and one thread, and at most %d threads in a "
+                        "block",
                         l->kernel, g.x, g.y, g.z, b.x, b.y, b.z, (int)most);
     if (l->shared > shared)
         return gop_fail(GOP_DEVICE_FAILED,

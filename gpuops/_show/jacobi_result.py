@@ -142,13 +142,13 @@ class JacobiResult:
                 f"the residual stopped falling at {_short(last, 2)}: the rounding of "
                 f"{self.x.dtype}; use {cure}a larger rtol"
             )
-        said = f"about {rho[worst]:.6g}, the share of the residual that a step leaves"
+        said = f"about {rho[worst]:.6g}: a step multiplies the residual by this"
         target = f"{np.ravel(self.target)[worst]:.3g}"
         if math.isinf(needed[worst]):
-            return "spectral radius", f"{said}: no number of steps brings it to {target}"
+            return "spectral radius", f"{said}; no number of steps brings it to {target}"
         return "spectral radius", (
-            f"{said}: at this share about {_short(needed[worst], 1)} steps reach {target}; "
-            "more are needed if it still rises"
+            f"{said}; then about {_short(needed[worst], 1)} steps in all reach {target}, "
+            "and more if the radius still rises"
         )
 
     def _rows(self) -> list[tuple[str, str]]:

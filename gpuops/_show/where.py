@@ -25,8 +25,8 @@ _KERNELS = re.compile(r"^.*/(?:csrc|sim)/cuda/")
 _IN_A_SENTENCE = re.compile(r" \[([^]]*)\+0x([0-9a-f]+)\]")
 # Of a race: both places, what the second one does, and the cures.
 _RACE = re.compile(
-    r"(, (?P<line>\S+:\d+) (?:loads|stores) .*), (?P=line) (?P<did>loads|stores to) "
-    r"(?P<order>with (?:no barrier between|nothing that orders the two blocks)): a race; "
+    r"(, (?P<line>\S+:\d+) (?:loads|stores) .*), (?P=line) (?P<did>loads|stores to)"
+    r"(?P<order> with no barrier between|, and nothing orders the two blocks): a race; "
     r"(?:put (?P<meet>__syncthreads\(\)(?:, or __syncwarp\(\) as they are of one warp,)?) "
     r"between them(?P<array>.*)|if .*)"
 )
@@ -116,7 +116,7 @@ def with_line(sentence: str) -> str:
 
 def _at_one_line(race: re.Match[str]) -> str:
     """What mends a race of two threads at one source line: nothing can be put between there."""
-    begin = f"{race[1]} {race['did']} at the same line {race['order']}: a race; "
+    begin = f"{race[1]} {race['did']} at the same line{race['order']}: a race; "
     if not race["meet"]:
         sums = "if several threads add to one element there, as c[i] += x, use atomicAdd"
         return f"{begin}{sums}; else store the results to a second array"

@@ -231,7 +231,7 @@ def test_the_first_error_with_its_line(place, change, line, words):
 
 
 @pytest.mark.parametrize(("args", "kind", "words"), [
-    (("a", "out"), TypeError, "copy: takes 3 arguments, got 2"),
+    (("a", "out"), TypeError, "copy: expected 3 arguments, got 2"),
     (("a", "out", 2.5), TypeError, "argument 2 is 2.5, the kernel takes an integer"),
     (("a", "wide", 2), TypeError, "argument 1 has dtype float64, the kernel takes float32"),
     (("a", "fixed", 2), ValueError, "argument 1 is read-only, and the kernel may store to it"),

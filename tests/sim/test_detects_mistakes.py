@@ -118,7 +118,7 @@ __global__ void turn(int *a)
 @pytest.mark.parametrize(("turns", "place"), [("forward", "t + 1"), ("reversed", "t + 63")])
 @pytest.mark.parametrize(("barrier", "words"), [
     ("__syncthreads();",
-     "between the store and the load (the __syncthreads() that all threads have passed comes "),
+     "between the store and the load (the __syncthreads() that is there comes before "),
     ("", "put __syncthreads() between; thread ("),
 ])  # fmt: skip
 def test_a_load_before_the_store_is_told_with_the_store(barrier, words, turns, place):
