@@ -282,6 +282,6 @@ def _why(name: str, facts: dict, args, kwargs):
     else:
         yield f"device: the work is below {GPU_WORK[name]}: to move the arrays takes longer"
     if kwargs.get("kernel") is None:
-        yield "kernel: of those that keep every promise no faster one takes this call"
+        yield "kernel: no faster one that keeps every promise takes this call"
     else:
         yield "kernel: asked for by name"
