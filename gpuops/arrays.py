@@ -28,8 +28,8 @@ _DEFAULT_STREAM = 1  # as DLPack and __cuda_array_interface__ number CUDA's
 class DeviceArray(_core.Handle):
     """An array in a device's memory; made by `to_device`, brought back by `get`.
 
-    It goes into every function of gpuops and the result is one too. On a GPU such a call
-    returns when its work is enqueued, in order with that of other calls; `get` waits. Other
+    Every function of gpuops takes it, and then returns a DeviceArray, too. On a GPU such a call
+    returns once its work is enqueued; calls are computed in their order, and `get` waits. Other
     libraries take the array through DLPack (`cupy.from_dlpack(x)`) or
     `__cuda_array_interface__`.
 
@@ -67,7 +67,7 @@ class DeviceArray(_core.Handle):
 
     @property
     def dtype(self) -> np.dtype:
-        """Of its elements; NumPy's."""
+        """The NumPy dtype of its elements."""
         return self._buffer.dtype
 
     @property
@@ -94,7 +94,7 @@ class DeviceArray(_core.Handle):
         return at(self._buffer.device)
 
     def get(self) -> np.ndarray:
-        """A copy in host memory, once what was asked of the array before is done."""
+        """A NumPy copy; it waits until earlier calls on the array are done."""
         return self._buffer.get()
 
     def astype(self, dtype: Any, *, casting: str = "unsafe", copy: bool = True) -> Self:
@@ -105,7 +105,7 @@ class DeviceArray(_core.Handle):
         Parameters
         ----------
         dtype : dtype
-            One that gpuops computes with.
+            A dtype that gpuops computes with.
         casting : {"no", "equiv", "safe", "same_kind", "unsafe"}, optional
             Which casts are allowed.
         copy : bool, optional

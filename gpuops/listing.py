@@ -34,9 +34,9 @@ class Kernel:
     Attributes
     ----------
     name, op, backend : str
-        The kernel's, its operation's in the core, and where it runs.
+        The names of the kernel, of its operation in the core, and of the backend.
     note : str
-        What changed from the row above, and the fact of the hardware that pays.
+        What differs from the kernel above it in the list, and why the hardware rewards it.
     role : str
         "production" (keeps every promise and may be chosen), "lesson" (keeps every promise,
         runs by name), "teaching" (its caveat says what it does not keep), "yardstick" (timed,

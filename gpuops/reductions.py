@@ -44,8 +44,7 @@ def reduce(a, op="sum", axis=None, dtype=None, out=None, keepdims=False, initial
         are int64 or uint64, means of integers float64, and floats keep their dtype.
     out : array, optional
         Takes the result. Without `dtype` the elements are cast to NumPy's common dtype of `a`
-        and `out` first. With ``out=...`` (Ellipsis) a result without axes is an array, no
-        scalar.
+        and `out` first. With ``out=...`` (Ellipsis) a 0-d result is an array, not a scalar.
     keepdims : bool
         Keeps reduced axes with extent 1.
     initial : scalar, optional
@@ -71,7 +70,7 @@ def reduce(a, op="sum", axis=None, dtype=None, out=None, keepdims=False, initial
         An axis is out of range.
     ValueError
         An axis is given twice, an array does not fit the shape of `a` or of the result, or
-        there are no elements to take a minimum, a maximum or the place of one from.
+        there are no elements to take a minimum or maximum, or the position of one, from.
     TypeError
         A dtype that is not listed above, a mask that is not of bool, or a cast that NumPy
         would refuse.

@@ -43,12 +43,12 @@ class Timing:
     upload, download : float
         The transfers: 0 on the CPU and for device arrays.
     total : float
-        All that the caller waits for. An operation writes into a result that is there already,
-        as with ``out=``. A function that is no operation is timed as a whole.
+        All that the caller waits for. An operation writes into an existing result, as with
+        ``out=``. Any other function is timed as a whole.
     new_result : float
-        The time of the whole call when it makes a new result, whose memory the system has to
-        hand out if it is large (32 MiB and more); ``out=`` saves that. Only on the CPU, for an
-        operation that was called without ``out=``.
+        The time of the whole call if it makes a new result. The system has to provide the
+        memory of a large one (32 MiB and more), which takes time; ``out=`` saves that. Only on
+        the CPU, for an operation that was called without ``out=``.
     op, device, name : str, Device, str
         The operation, where it ran and by which kernel; None for another function.
     bytes, flops : float
@@ -85,7 +85,7 @@ class Timing:
 
     @property
     def gbps(self) -> float | None:
-        """The fewest bytes that the operation must move, over the kernel's time: 10^9 a second.
+        """The fewest bytes that the operation must move, over the kernel's time, in GB/s.
 
         None on sim, whose time says nothing about a GPU's.
         """
@@ -178,13 +178,14 @@ def benchmark(
     Returns
     -------
     Timing
-        An operation stores into a result that is there already; `new_result` is the time of
-        the call that makes one.
+        An operation stores into an existing result; `new_result` is the time of the call that
+        makes a new one.
 
     Raises
     ------
     TypeError
-        `func` is not callable, `args` no tuple, `kwargs` no dict; and what the call refuses.
+        `func` is not callable, `args` no tuple or `kwargs` no dict; and whatever the call
+        itself would refuse.
     ValueError
         There is no such operation, or a number of runs is out of range.
 

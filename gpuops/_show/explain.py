@@ -63,7 +63,7 @@ class Explanation:
         The fewest bytes that the operation must move through memory, and the number of its
         arithmetic operations.
     sector_bytes : float
-        The bytes of all sectors of memory that the arrays lie in.
+        The same, if memory moves whole sectors: the bytes of all sectors that the arrays touch.
     launches : int
         How many kernels are launched.
     upload_bytes, download_bytes : int
@@ -77,9 +77,8 @@ class Explanation:
     why : tuple of str
         The reasons for the device and for the kernel.
     candidates : tuple of Candidate
-        The kernels that may be chosen, in the order in which they are asked. Unless a kernel
-        is named, the first that takes the call runs; where each is expected to take some
-        `seconds`, the fastest.
+        The kernels that gpuops may choose, in the order in which it tries them. The first that
+        takes the call runs; but if they have expected times, `seconds`, the fastest one runs.
     like : str or None
         The GPU that was named by ``like=``.
     new_result : bool
