@@ -267,7 +267,7 @@ def _why(name: str, facts: dict, args, kwargs):
     elif any(isinstance(a, DeviceArray) for a in args) or (
         where.backend == "cuda" and not travels
     ):
-        yield "device: the arrays are there"
+        yield "device: the arrays are on this device"
     elif get_default_device() is not None:
         yield "device: set by a with block, set_default_device() or GPUOPS_DEVICE"
     elif kwargs.get("kernel") is not None:

@@ -198,7 +198,7 @@ def test_a_new_result_finds_the_caches_that_cold_asks_for(monkeypatch):
 
 def test_explain_says_where_a_result_is_made():
     a = np.ones((1024, 1024), "f4")
-    assert "out= saves them" in repr(gpuops.explain("transpose", a, device="cpu"))
+    assert "out= saves it" in repr(gpuops.explain("transpose", a, device="cpu"))
     into = {"device": "cpu", "out": np.empty((1024, 1024), "f4")}
     assert not gpuops.explain("transpose", a, **into).new_result
     assert not gpuops.explain("sum", a, device="cpu").new_result
