@@ -168,7 +168,7 @@ class DeviceArray(_core.Handle):
                 )
             if copy is False:
                 raise BufferError(
-                    f"DeviceArray on {self.device} reaches the CPU by a copy only"
+                    f"DeviceArray on {self.device} gets to the CPU only by a copy"
                 )
             return self.get().__dlpack__(max_version=max_version)
         buffer = self._copied() if copy else self._buffer

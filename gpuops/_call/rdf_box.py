@@ -139,8 +139,8 @@ def _box(value: np.ndarray, name: str) -> Box | None:
     for angle, i, k in zip(value[3:], (1, 0, 0), (2, 2, 1), strict=True):
         if (endless[i] or endless[k]) and angle != 90.0:
             raise ValueError(
-                f"rdf: {name} is open along an infinite length, which the other two must be "
-                f"perpendicular to: angles of 90, not {value[3:].tolist()}"
+                f"rdf: {name} is open along an infinite length, and the other two must be "
+                f"perpendicular to it: give angles of 90, not {value[3:].tolist()}"
             )
     return _opened(_of_angles([*np.where(endless, 1.0, lengths), *value[3:]], name), endless)
 

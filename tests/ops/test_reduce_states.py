@@ -227,7 +227,7 @@ def test_exact_states_of_nothing_and_of_another_kind():
     one = gpuops.states("sum", np.ones(3))
     with pytest.raises(ValueError, match="different kinds, exact and not exact"):
         gpuops.merge(none, one)
-    with pytest.raises(TypeError, match="prod: exact=True is not taken"):
+    with pytest.raises(TypeError, match="prod: exact=True is only for sum and mean"):
         gpuops.states("prod", np.ones(3), exact=True)
     assert gpuops.states("sum", np.ones(1 << 20, "f4"), exact=True).nbytes == 13 * 8
     assert gpuops.finish(gpuops.states("sum", np.ones((3, 0)), 0, exact=True)).shape == (0,)
