@@ -53,9 +53,9 @@ def reduce(a, op="sum", axis=None, dtype=None, out=None, keepdims=False, initial
     where : array_like of bool, optional
         Broadcast against `a`; elements where it is False do not take part.
     exact : bool
-        For "sum" and "mean": rounds the real sum of the terms, or the real quotient, once to
-        the result's dtype. Then no order of the terms, no cut into chunks and no device
-        changes a bit (exact/v1 of docs/numerics.md).
+        For "sum" and "mean": computes the exact sum or quotient, and rounds it once to the
+        result's dtype. Then no order of the terms, no cut into chunks and no device changes a
+        bit (exact/v1 of docs/numerics.md).
     device, kernel, params : optional
         As in `add`; see ``gpuops.kernels("reduce")``.
 
@@ -101,8 +101,8 @@ def sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, wh
         exact=False, device=None, kernel=None, params=None):  # fmt: skip
     """Sums over axes, as ``np.sum``, with the same bits on every device.
 
-    It is ``reduce(a, "sum")``. With ``exact=True`` the real sum is rounded once, so that the
-    order of the terms changes nothing either.
+    It is ``reduce(a, "sum")``. With ``exact=True`` the exact sum is rounded once, so that the
+    order of the terms changes no bit, either.
 
     Examples
     --------
@@ -165,8 +165,7 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=False, where=NO_VALUE, *, 
          device=None, kernel=None, params=None):  # fmt: skip
     """Arithmetic mean over axes, as ``np.mean``; integers in float64.
 
-    It is ``reduce(a, "mean")``. With ``exact=True`` the real sum over the number of terms is
-    rounded once.
+    It is ``reduce(a, "mean")``. With ``exact=True`` the exact quotient is rounded once.
 
     Examples
     --------
