@@ -275,11 +275,11 @@ def _why(name: str, facts: dict, args, kwargs):
     elif where.backend == "cuda":
         yield f"device: the work exceeds {GPU_WORK[name]} and there is a GPU"
     elif name not in GPU_WORK:
-        yield "device: to move host arrays to a GPU takes longer than the operation itself"
+        yield "device: to move host arrays to a GPU is slower than the operation itself"
     elif not is_available("cuda"):
         yield f"device: there is no GPU to use: {why_not('cuda')}"
     else:
-        yield f"device: the work is below {GPU_WORK[name]}: to move the arrays takes longer"
+        yield f"device: the work is below {GPU_WORK[name]}: to move the arrays costs more"
     if kwargs.get("kernel") is None:
         yield "kernel: no faster one that keeps every promise takes this call"
     else:

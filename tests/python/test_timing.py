@@ -177,7 +177,7 @@ def test_what_a_new_result_costs_is_told():
     a = np.ones((512, 512), "f4")
     timed = gpuops.benchmark(gpuops.transpose, (a,), {"device": "cpu"}, n_repeat=3)
     assert len(timed.new_result.samples) >= 3
-    assert dict(timed.facts())["new result"].endswith("without out=: new memory takes time, too")
+    assert dict(timed.facts())["new result"].endswith("new memory takes time, too")
     into = {"device": "cpu", "out": np.empty((512, 512), "f4")}
     timed = gpuops.benchmark(gpuops.transpose, (a,), into, n_repeat=3)
     assert not timed.new_result
