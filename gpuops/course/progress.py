@@ -158,7 +158,7 @@ def progress() -> Progress:
 
 
 def class_csv(files: Iterable[str | os.PathLike[str]]) -> str:
-    """A class's scores as CSV: a row for each file of `check --json`, named as the file is."""
+    """The scores of a class as CSV: a row for each file that `check --json` wrote."""
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
     table.writerow(
