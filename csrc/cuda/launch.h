@@ -7,20 +7,13 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
-#include "core/core.h"
+#include "core/row.h"
 
 #define GOP_DEVICE __device__ __forceinline__
 
 /* The host that opened this library; set by gpuops_cuda.cu. */
 extern const gop_host *gop_services;
 #define gop_fail gop_services->fail
-
-/* A CUDA context: core's, then the stream. */
-struct gop_cuda_ctx {
-    gop_ctx base;
-    cudaStream_t stream;
-    cudaEvent_t events[GOP_EVENTS];
-};
 
 /* The blocks of a launch, and how many neighbours along x are a cluster (sm90.h); 0: none. */
 struct gop_cuda_grid {
