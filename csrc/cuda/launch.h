@@ -108,6 +108,15 @@ static inline gop_status gop_cuda_launch_(gop_ctx *ctx, gop_cuda_how how, const 
                                              P(arguments)...);
 }
 
+/* Dependent kernels may be scheduled from here on (the trigger of programmatic dependent
+ * launch). */
+GOP_DEVICE void launch_dependents(void)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
 /* Waits until the kernel before has ended and its stores are visible. */
 GOP_DEVICE void grid_dependency_sync(void)
 {
