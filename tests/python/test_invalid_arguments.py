@@ -307,7 +307,7 @@ def test_the_operation_comes_second():
 def test_reductions_keywords(place):
     for word in ("any", "all", "argmin", "argmax"):
         refused(
-            TypeError, "dtype is not an argument", "reduce", A, word, dtype="f4", device=place
+            TypeError, "it has no argument dtype", "reduce", A, word, dtype="f4", device=place
         )
     refused(TypeError, "cannot hold a mean", "mean", A, dtype=np.int64, device=place)
     for word in ("mean", "any", "argmax"):
