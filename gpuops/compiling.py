@@ -292,8 +292,8 @@ def compile(
 
     Notes
     -----
-    On all devices every operation is rounded, as with nvcc's ``--fmad=false``; write ``fma(a,
-    b, c)`` where you want one rounding. So sums, products, quotients, roots and comparisons
+    On all devices every operation is rounded, as with nvcc's ``--fmad=false``. Where you want
+    one rounding, write ``fma(a, b, c)``. So sums, products, quotients, roots and comparisons
     have the same bits. The bits of a NaN, and the last ones of ``expf`` and its like, may
     differ. Two things that C++ leaves undefined and a GPU defines are errors on sim: to convert
     a float that the integer type cannot hold, and to shift by the width or more. Arrays that

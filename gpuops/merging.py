@@ -35,11 +35,11 @@ class State:
     op : str
         The reduction.
     dtype : dtype
-        The dtype of the terms, after the cast to `dtype`.
+        The dtype of the terms, after a cast that ``dtype=`` asked for.
     shape : tuple of int
         The shape of the result.
     exact : bool
-        Whether it is an exact sum, which has no order.
+        Whether it is an exact sum, whose order does not matter.
     start, stop : int
         The numbers of the chunk's first term, and of the first term after it. For exact sums 0
         and the number of terms.
@@ -105,8 +105,8 @@ def states(op: str | Callable[..., Any], a: Any, axis: int | tuple[int, ...] | N
     axis, dtype : optional
         As in `reduce`.
     start : int, optional
-        How many terms of each result come before those of `a`: along the first reduced axis
-        the elements before, times the extents of the other reduced axes.
+        The number of terms of each result that come before the chunk: the elements before it
+        along the first reduced axis, times the extents of the other reduced axes.
     where : array_like of bool, optional
         Broadcast against `a`; elements where it is False do not take part.
     exact : bool, optional
@@ -279,7 +279,7 @@ def finish(s: State) -> Any:
     Returns
     -------
     array or scalar
-        NumPy's, as of `reduce` for host arrays.
+        A NumPy array or scalar, as `reduce` gives for host arrays.
 
     Raises
     ------

@@ -124,8 +124,8 @@ class RdfResult:
         more frames make 16 to 31 blocks of 2, 4, 8 ... frames each. Frames that follow each
         other are often alike. This does not make the error too small as long as blocks are
         longer than the time over which frames stay alike. The error is the standard deviation
-        of the blocks' g over the root of their number. It says nothing of what all frames have
-        in common. Frames beyond the last whole block do not count.
+        of the blocks' g over the root of their number. It does not show an error that all
+        frames have in common. Frames beyond the last whole block do not count.
         """
         sums = self._made_by()
         error = sums.blocks.error()
