@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from engine import random, same_bits
@@ -143,6 +145,44 @@ def test_vectors_and_functions_have_the_devices_bits():
         found.append((out, whole))
     same_bits(found[1][1], found[0][1])
     same_bits(found[1][0], found[0][0])
+
+
+@pytest.mark.parametrize("mode", ["", "_rte", "_rtz", "_rtp", "_rtn"])
+def test_conversions_to_floats_round_as_they_say(place, mode):
+    """The mode counts where the float cannot hold the number: the four ways differ."""
+    numbers = {
+        "int": np.array([2**24 + 1, 2**24 + 3, -(2**24) - 1, -(2**31), 2**31 - 1], "i4"),
+        "uint": np.array([2**24 + 1, 2**24 + 3, 7, 2**31, 2**32 - 1], "u4"),
+        "long": np.array([2**53 + 1, -(2**53) - 3, 2**63 - 1, -(2**63), 5], "i8"),
+        "ulong": np.array([2**53 + 1, 2**53 + 3, 2**64 - 1, 2**63 + 1, 5], "u8"),
+        "double": np.array([0.1, -0.1, 1e-46, -1e300, 1.5]),
+    }
+    for to, dtype in (("float", np.float32), ("double", np.float64)):
+        kernels = "".join(
+            f"__kernel void from_{name}(__global const {name} *a, __global {to} *b)\n"
+            f"{{ vstore4(convert_{to}4{mode}(vload4(0, a)), 0, b);"
+            f" b[4] = convert_{to}{mode}(a[4]); }}\n"
+            for name in numbers
+        )
+        program = gpuops.compile(kernels, place)
+        for name, a in numbers.items():
+            got = np.zeros(5, dtype)
+            program.kernels[f"from_{name}"][1, 1](a, got)
+            assert got.tolist() == [_rounded(x, dtype, mode) for x in a.tolist()], name
+
+
+def _rounded(x, dtype, mode: str) -> float:
+    """The float nearest to it, or its neighbour on the side that the mode wants."""
+    with np.errstate(over="ignore"):
+        near = dtype(x)
+    exact = Fraction(x)
+    is_above = np.isposinf(near) or (np.isfinite(near) and Fraction(float(near)) > exact)
+    is_below = np.isneginf(near) or (np.isfinite(near) and Fraction(float(near)) < exact)
+    down = mode == "_rtn" or (mode == "_rtz" and exact > 0)
+    up = mode == "_rtp" or (mode == "_rtz" and exact < 0)
+    if (down and is_above) or (up and is_below):
+        near = np.nextafter(near, dtype(-np.inf if down else np.inf))
+    return float(near)
 
 
 def test_halves(place):

@@ -253,11 +253,26 @@ template <typename F> GOP_DEVICE F gop_cl_rounded(gop_cl_mode mode, F x)
                : mode == gop_cl_rtn ? floor((double)x)
                                     : trunc((double)x));
 }
+template <typename To, typename From> GOP_DEVICE To gop_cl_float(gop_cl_mode mode, From from)
+{
+    constexpr bool to_double = sizeof(To) == 8, from_float = (From)0.5f != (From)0;
+    const gop_sim_mode way = mode == gop_cl_rtp   ? GOP_SIM_UP
+                             : mode == gop_cl_rtn ? GOP_SIM_DOWN
+                                                  : GOP_SIM_TO_ZERO;
+    if (mode == gop_cl_rte || (from_float && to_double)) return (To)from;
+    if constexpr (from_float) return (To)gop_sim_float_of_double(way, from);
+    else if constexpr ((From)-1 < 0)
+        return to_double ? (To)gop_sim_double_of_signed(way, from)
+                         : (To)gop_sim_float_of_signed(way, from);
+    else
+        return to_double ? (To)gop_sim_double_of_unsigned(way, from)
+                         : (To)gop_sim_float_of_unsigned(way, from);
+}
 template <typename To, typename From>
 GOP_DEVICE To gop_cl_number(gop_cl_mode mode, bool saturates, From from)
 {
     constexpr bool to_float = (To)0.5f != (To)0, from_float = (From)0.5f != (From)0;
-    if constexpr (to_float) return (To)from;
+    if constexpr (to_float) return gop_cl_float<To>(mode, from);
     else if constexpr (from_float) {
         const From whole = gop_cl_rounded(mode, from);
         if (!saturates) return (To)whole;
