@@ -185,6 +185,18 @@ def _rounded(x, dtype, mode: str) -> float:
     return float(near)
 
 
+def test_the_highest_bit_selects(place):
+    """Of the elements of vectors, signed or not; of a number whether it is 0."""
+    k = gpuops.compile("""__kernel void select_(__global uchar *m, __global uchar *b)
+    { uchar4 no = (uchar4)(1), yes = (uchar4)(2), which = vload4(0, m);
+      vstore4(select(no, yes, which), 0, b);
+      vstore4(select(no, yes, as_char4(which)), 1, b);
+      b[8] = select(no.x, yes.x, which.y); }""", place)
+    b = np.zeros(9, "u1")
+    k[1, 1](np.array([0, 1, 127, 128], "u1"), b)
+    assert b.tolist() == [1, 1, 1, 2, 1, 1, 1, 2, 2]
+
+
 def test_halves(place):
     source = """__kernel void halves(__global const half *a, __global half *b)
     { int i = get_global_id(0); vstore_half(vload_half(i, a) / 2, i, b); }"""

@@ -192,22 +192,27 @@ GOP_CL_THREE(clamp)
 GOP_CL_THREE(mad24)
 GOP_CL_BOUNDS(clamp)
 
+/* Of vectors the highest bit of an element is the truth, also of unsigned ones. */
+template <typename M> GOP_DEVICE bool gop_cl_is_true(M element)
+{
+    return element >> (8 * (int)sizeof(M) - 1) & 1;
+}
 template <typename T, int N, typename M>
 GOP_DEVICE gop_vec<T, N> select(gop_vec<T, N> no, gop_vec<T, N> yes, gop_vec<M, N> which)
-    GOP_CL_EACH(which.v[i] < 0 ? yes.v[i] : no.v[i]) template <typename T, int N>
+    GOP_CL_EACH(gop_cl_is_true(which.v[i]) ? yes.v[i] : no.v[i]) template <typename T, int N>
     GOP_DEVICE gop_vec<T, N> mix(gop_vec<T, N> a, gop_vec<T, N> b,
                                  typename gop_cl_itself<T>::type t)
         GOP_CL_EACH(mix(a.v[i], b.v[i], t)) template <typename M, int N>
         GOP_DEVICE int any(gop_vec<M, N> truths)
 {
     int found = 0;
-    for (int i = 0; i < N; i++) found |= truths.v[i] < 0;
+    for (int i = 0; i < N; i++) found |= gop_cl_is_true(truths.v[i]);
     return found;
 }
 template <typename M, int N> GOP_DEVICE int all(gop_vec<M, N> truths)
 {
     int found = 1;
-    for (int i = 0; i < N; i++) found &= truths.v[i] < 0;
+    for (int i = 0; i < N; i++) found &= gop_cl_is_true(truths.v[i]);
     return found;
 }
 
