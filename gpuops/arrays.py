@@ -220,15 +220,23 @@ for _name, _symbol, _function in (
     ("sub", "-", "gpuops.multiply_add(b, -1, a)"),
     ("mul", "*", "gpuops.multiply_add(a, b, 0)"),
     ("matmul", "@", "gpuops.matmul(a, b)"),
-    ("truediv", "/", "CuPy through DLPack, or .get()"),
+    *(
+        (name, symbol, "CuPy through DLPack, or .get()")
+        for name, symbol in (
+            ("truediv", "/"), ("floordiv", "//"), ("mod", "%"), ("pow", "**"), ("and", "&"),
+            ("or", "|"), ("xor", "^"), ("lshift", "<<"), ("rshift", ">>"),
+        )  # fmt: skip
+    ),
 ):
     for _prefix in ("", "r", "i"):
         setattr(DeviceArray, f"__{_prefix}{_name}__", _refuse(_symbol, _function))
 for _name, _symbol in (
-    ("neg", "-"), ("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">="), ("eq", "=="),
-    ("ne", "!="),
+    ("neg", "-"), ("pos", "+"), ("invert", "~"), ("abs", "abs()"), ("lt", "<"), ("le", "<="),
+    ("gt", ">"), ("ge", ">="), ("eq", "=="), ("ne", "!="), ("setitem", "[] ="),
 ):  # fmt: skip
     setattr(DeviceArray, f"__{_name}__", _refuse(_symbol, "CuPy through DLPack, or .get()"))
+for _name in ("float", "int", "complex"):
+    setattr(DeviceArray, f"__{_name}__", _refuse(f"{_name}()", f"{_name}(a.get())"))
 
 
 # ---- from other libraries ----
