@@ -54,6 +54,11 @@ __kernel void sum(__global const int *a, __global int *out, __local int *part)
 }
 """
 
+DTYPE = {
+    "char": "i1", "uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4", "uint": "u4",
+    "long": "i8", "ulong": "u8",
+}  # fmt: skip
+
 
 @pytest.fixture(params=PLACES)
 def place(request, monkeypatch, tmp_path_factory):
@@ -195,6 +200,39 @@ def test_the_highest_bit_selects(place):
     b = np.zeros(9, "u1")
     k[1, 1](np.array([0, 1, 127, 128], "u1"), b)
     assert b.tolist() == [1, 1, 1, 2, 1, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("word", ["char", "uchar", "short", "ushort", "int", "uint", "long",
+                                  "ulong"])  # fmt: skip
+def test_functions_of_every_integer(place, word):
+    """By Python's integers: products' upper halves, sizes and distances, which are unsigned."""
+    bits = 8 * np.dtype(DTYPE[word]).itemsize
+    limits = np.iinfo(DTYPE[word])
+    a = np.array([limits.min, limits.max, limits.max - 5, 3, limits.min + 1, 101], limits.dtype)
+    b = np.array([limits.max, limits.max, 77, limits.min, limits.max, 90], limits.dtype)
+    unsigned = "u" + word.removeprefix("u")
+    k = gpuops.compile(f"""
+    __kernel void all_(__global const {word} *a, __global const {word} *b,
+                       __global {word} *high, __global {unsigned} *sizes, __global long *wide)
+    {{
+        {word}2 x = vload2(0, a), y = vload2(0, b);
+        vstore2(mul_hi(x, y), 0, high);
+        vstore2(abs(x), 0, sizes);
+        vstore2(abs_diff(x, y), 0, sizes + 6);
+        for (int i = 2; i < 6; i++) {{
+            high[i] = mul_hi(a[i], b[i]);
+            sizes[i] = abs(a[i]);
+            sizes[i + 6] = abs_diff(a[i], b[i]);
+        }}
+        wide[0] = abs_diff(a[0], b[0]);
+        wide[1] = abs(a[0]);
+    }}""", place)
+    high, sizes, wide = np.zeros_like(a), np.zeros(12, DTYPE[unsigned]), np.zeros(2, "i8")
+    k[1, 1](a, b, high, sizes, wide)
+    pairs = list(zip(a.tolist(), b.tolist(), strict=True))
+    assert high.tolist() == [x * y >> bits for x, y in pairs]
+    assert sizes.tolist() == [*(abs(x) for x, _ in pairs), *(abs(x - y) for x, y in pairs)]
+    assert wide.view("u8").tolist() == [limits.max - limits.min, abs(limits.min)]
 
 
 def test_halves(place):

@@ -71,9 +71,13 @@ GOP_DEVICE float rsqrt(float x)
 #define native_divide(a, b) ((a) / (b))
 
 #define GOP_CL_OF_INTEGERS(I, U)                                                               \
-    GOP_DEVICE I abs_diff_(I a, I b)                                                           \
+    GOP_DEVICE U abs_(I x)                                                                     \
     {                                                                                          \
-        return a < b ? b - a : a - b;                                                          \
+        return x < 0 ? (U)(0 - (U)x) : (U)x;                                                   \
+    }                                                                                          \
+    GOP_DEVICE U abs_diff_(I a, I b)                                                           \
+    {                                                                                          \
+        return a < b ? (U)((U)b - (U)a) : (U)((U)a - (U)b);                                    \
     }                                                                                          \
     GOP_DEVICE I clz(I x)                                                                      \
     {                                                                                          \
@@ -107,14 +111,15 @@ template <typename I> GOP_DEVICE I mad24(I a, I b, I c)
 {
     return mul24(a, b) + c;
 }
-GOP_DEVICE int mul_hi(int a, int b)
-{
-    return __mulhi(a, b);
-}
-GOP_DEVICE unsigned mul_hi(unsigned a, unsigned b)
-{
-    return __umulhi(a, b);
-}
+#define GOP_CL_MUL_HI(I, U)                                                                    \
+    GOP_DEVICE I mul_hi(I a, I b)                                                              \
+    {                                                                                          \
+        const int bits = 8 * (int)sizeof(I);                                                   \
+        return (I)-1 < 0 ? (I)((__int128)a * b >> bits)                                        \
+                         : (I)((unsigned __int128)a * b >> bits);                              \
+    }
+GOP_CL_INTEGERS(GOP_CL_MUL_HI)
+#define abs(x) abs_(x)
 #define abs_diff(a, b) abs_diff_(a, b)
 
 #define GOP_CL_CLAMP(T, U)                                                                     \
@@ -171,7 +176,6 @@ GOP_CL_ONE(sin)
 GOP_CL_ONE(cos)
 GOP_CL_ONE(tan)
 GOP_CL_ONE(sign)
-GOP_CL_ONE(abs)
 GOP_CL_ONE(clz)
 GOP_CL_ONE(popcount)
 GOP_CL_TWO(min)
@@ -185,12 +189,29 @@ GOP_CL_TWO(hypot)
 GOP_CL_TWO(step)
 GOP_CL_TWO(mul24)
 GOP_CL_TWO(rotate)
+GOP_CL_TWO(mul_hi)
 GOP_CL_THREE(fma)
 GOP_CL_THREE(mad)
 GOP_CL_THREE(mix)
 GOP_CL_THREE(clamp)
 GOP_CL_THREE(mad24)
 GOP_CL_BOUNDS(clamp)
+
+/* Their results are unsigned. */
+#define GOP_CL_SIZES(I, U)                                                                     \
+    template <int N> GOP_DEVICE gop_vec<U, N> abs_(gop_vec<I, N> x)                            \
+    {                                                                                          \
+        gop_vec<U, N> made;                                                                    \
+        for (int i = 0; i < N; i++) made.v[i] = abs_(x.v[i]);                                  \
+        return made;                                                                           \
+    }                                                                                          \
+    template <int N> GOP_DEVICE gop_vec<U, N> abs_diff_(gop_vec<I, N> a, gop_vec<I, N> b)      \
+    {                                                                                          \
+        gop_vec<U, N> made;                                                                    \
+        for (int i = 0; i < N; i++) made.v[i] = abs_diff_(a.v[i], b.v[i]);                     \
+        return made;                                                                           \
+    }
+GOP_CL_INTEGERS(GOP_CL_SIZES)
 
 /* Of vectors the highest bit of an element is the truth, also of unsigned ones. */
 template <typename M> GOP_DEVICE bool gop_cl_is_true(M element)
