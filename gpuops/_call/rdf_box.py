@@ -127,7 +127,8 @@ def _box(value: np.ndarray, name: str) -> Box | None:
                          f"not {value.tolist()}")  # fmt: skip
     if endless.all():
         return None
-    largest = np.abs(rest).max(axis=-1) if value.ndim == 2 else np.abs(rest[: 3 - endless.sum()])
+    rows = rest if value.ndim == 2 else rest[: 3 - endless.sum(), None]
+    largest = np.abs(rows).max(axis=-1)
     if ((largest > LARGE) | ((largest > 0) & (largest < 1 / LARGE))).any():
         raise ValueError(
             f"rdf: {name} has lengths of {value.tolist()}, expected {1 / LARGE:g} to "

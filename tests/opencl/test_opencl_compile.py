@@ -192,11 +192,14 @@ def _rounded(x, dtype, mode: str) -> float:
 
 def test_the_highest_bit_selects(place):
     """Of the elements of vectors, signed or not; of a number whether it is 0."""
-    k = gpuops.compile("""__kernel void select_(__global uchar *m, __global uchar *b)
+    k = gpuops.compile(
+        """__kernel void select_(__global uchar *m, __global uchar *b)
     { uchar4 no = (uchar4)(1), yes = (uchar4)(2), which = vload4(0, m);
       vstore4(select(no, yes, which), 0, b);
       vstore4(select(no, yes, as_char4(which)), 1, b);
-      b[8] = select(no.x, yes.x, which.y); }""", place)
+      b[8] = select(no.x, yes.x, which.y); }""",
+        place,
+    )
     b = np.zeros(9, "u1")
     k[1, 1](np.array([0, 1, 127, 128], "u1"), b)
     assert b.tolist() == [1, 1, 1, 2, 1, 1, 1, 2, 2]
@@ -211,7 +214,8 @@ def test_functions_of_every_integer(place, word):
     a = np.array([limits.min, limits.max, limits.max - 5, 3, limits.min + 1, 101], limits.dtype)
     b = np.array([limits.max, limits.max, 77, limits.min, limits.max, 90], limits.dtype)
     unsigned = "u" + word.removeprefix("u")
-    k = gpuops.compile(f"""
+    k = gpuops.compile(
+        f"""
     __kernel void all_(__global const {word} *a, __global const {word} *b,
                        __global {word} *high, __global {unsigned} *sizes, __global long *wide)
     {{
@@ -226,7 +230,9 @@ def test_functions_of_every_integer(place, word):
         }}
         wide[0] = abs_diff(a[0], b[0]);
         wide[1] = abs(a[0]);
-    }}""", place)
+    }}""",
+        place,
+    )
     high, sizes, wide = np.zeros_like(a), np.zeros(12, DTYPE[unsigned]), np.zeros(2, "i8")
     k[1, 1](a, b, high, sizes, wide)
     pairs = list(zip(a.tolist(), b.tolist(), strict=True))

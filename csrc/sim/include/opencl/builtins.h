@@ -197,7 +197,7 @@ GOP_CL_THREE(clamp)
 GOP_CL_THREE(mad24)
 GOP_CL_BOUNDS(clamp)
 
-/* Their results are unsigned. */
+/* abs and abs_diff have unsigned results. */
 #define GOP_CL_SIZES(I, U)                                                                     \
     template <int N> GOP_DEVICE gop_vec<U, N> abs_(gop_vec<I, N> x)                            \
     {                                                                                          \
@@ -213,7 +213,7 @@ GOP_CL_BOUNDS(clamp)
     }
 GOP_CL_INTEGERS(GOP_CL_SIZES)
 
-/* Of vectors the highest bit of an element is the truth, also of unsigned ones. */
+/* The highest bit of a vector's element is its truth, and unsigned elements have one too. */
 template <typename M> GOP_DEVICE bool gop_cl_is_true(M element)
 {
     return element >> (8 * (int)sizeof(M) - 1) & 1;
