@@ -215,20 +215,26 @@ def _refuse(symbol: str, function: str):
     return operator
 
 
-for _name, _symbol, _function in (
-    ("add", "+", "gpuops.add(a, b)"),
-    ("sub", "-", "gpuops.multiply_add(b, -1, a)"),
-    ("mul", "*", "gpuops.multiply_add(a, b, 0)"),
-    ("matmul", "@", "gpuops.matmul(a, b)"),
-    ("truediv", "/", "CuPy through DLPack, or .get()"),
-):
-    for _prefix in ("", "r", "i"):
-        setattr(DeviceArray, f"__{_prefix}{_name}__", _refuse(_symbol, _function))
+_OTHERWISE = "CuPy through DLPack, or .get()"
+_INSTEAD = {
+    "+": "gpuops.add(a, b)", "-": "gpuops.multiply_add(b, -1, a)",
+    "*": "gpuops.multiply_add(a, b, 0)", "@": "gpuops.matmul(a, b)",
+}  # fmt: skip
 for _name, _symbol in (
-    ("neg", "-"), ("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">="), ("eq", "=="),
-    ("ne", "!="),
+    ("add", "+"), ("sub", "-"), ("mul", "*"), ("matmul", "@"), ("truediv", "/"),
+    ("floordiv", "//"), ("mod", "%"), ("pow", "**"), ("and", "&"), ("or", "|"), ("xor", "^"),
+    ("lshift", "<<"), ("rshift", ">>"),
 ):  # fmt: skip
-    setattr(DeviceArray, f"__{_name}__", _refuse(_symbol, "CuPy through DLPack, or .get()"))
+    for _prefix in ("", "r", "i"):
+        _refused = _refuse(_symbol, _INSTEAD.get(_symbol, _OTHERWISE))
+        setattr(DeviceArray, f"__{_prefix}{_name}__", _refused)
+for _name, _symbol in (
+    ("neg", "-"), ("pos", "+"), ("invert", "~"), ("abs", "abs()"), ("lt", "<"), ("le", "<="),
+    ("gt", ">"), ("ge", ">="), ("eq", "=="), ("ne", "!="), ("setitem", "[] ="),
+):  # fmt: skip
+    setattr(DeviceArray, f"__{_name}__", _refuse(_symbol, _OTHERWISE))
+for _name in ("float", "int", "complex"):
+    setattr(DeviceArray, f"__{_name}__", _refuse(f"{_name}()", f"{_name}(a.get())"))
 
 
 # ---- from other libraries ----

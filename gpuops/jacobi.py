@@ -135,6 +135,7 @@ def jacobi_step(
     )  # fmt: skip
 
 
+@_road.refusing
 def jacobi(
     A,
     f,

@@ -300,11 +300,9 @@ def finish(s: State) -> Any:
             f"finish: the state begins at term {s.start}: merge it with those of the terms "
             "before it first"
         )
-    if (
-        s.op in ("min", "max", "argmin", "argmax")
-        and math.prod(s.shape)
-        and not np.all(s._count)
-    ):
+    # As in NumPy a place of nothing is an error even where there are no outputs.
+    has_outputs = math.prod(s.shape) or s.op.startswith("arg")
+    if s.op in ("min", "max", "argmin", "argmax") and has_outputs and not np.all(s._count):
         raise ValueError(f"finish: {s.op} of no terms has no value")
     if isinstance(s._run, _runs.Exact):
         if s.op == "mean" and not s._run.counts.all():

@@ -80,6 +80,8 @@ class schedule(contextlib.ContextDecorator):  # a function to its callers
             raise ValueError(f"schedule: seed is between 0 and 2**64 - 1, not {seed}")
         if seed and turns != "random":
             raise ValueError(f"schedule: seed is of 'random', and turns is {turns!r}")
+        if not (checks is None or isinstance(checks, (bool, int))):
+            raise TypeError(f"schedule: checks is {brief(checks)}, expected True or False")
         check(parse("sim") or parse("cpu"))
         self._wanted = f"random:{seed}" if turns == "random" else turns
         self._checks = checks

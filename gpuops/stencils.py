@@ -226,7 +226,8 @@ def _grid(op: str, shape) -> tuple[int, ...]:
     grid = tuple(_road.index(op, "an extent of shape", n) for n in extents)
     if not 1 <= len(grid) <= 3 or min(grid) < 0 or math.prod(grid) >= 1 << 62:
         raise ValueError(
-            f"{op}: shape is {shape!r}, expected 1 to 3 extents that are not negative"
+            f"{op}: shape is {shape!r}, expected 1 to 3 extents that are not negative, and "
+            "fewer than 2^62 points"
         )
     return grid
 

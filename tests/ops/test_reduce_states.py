@@ -258,6 +258,10 @@ def test_nothing_and_empty_runs():
     one = gpuops.states("sum", 2.5)
     engine.same_bits(gpuops.finish(one), gpuops.sum(2.5))
     assert gpuops.finish(gpuops.states("max", np.empty((3, 0)), axis=0)).shape == (0,)
+    assert gpuops.finish(gpuops.states("argmax", np.empty((3, 0)), axis=0)).shape == (0,)
+    assert gpuops.finish(gpuops.states("max", np.empty((0, 0)), axis=0)).shape == (0,)
+    with pytest.raises(ValueError, match="argmax of no terms"):  # as reduce and NumPy
+        gpuops.finish(gpuops.states("argmax", np.empty((0, 0)), axis=0))
 
 
 def test_a_state_is_small_and_keeps_no_array_alive():
