@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -170,8 +170,18 @@ def _half_empty(case: Case, got: np.ndarray) -> int:
     return first if first and (got == case.expected[1])[:first].all() else 0
 
 
-def _histogram(case: Case, squared: bool = False, points: int | None = None) -> np.ndarray:
-    """Of the pairs i < j; with `points` of so many first points i, with -1 without the last."""
+def _exact(r: np.ndarray) -> np.ndarray:
+    return r
+
+
+def _histogram(
+    case: Case,
+    of: Callable[[np.ndarray], np.ndarray] = np.sqrt,
+    points: int | None = None,
+    whole: Callable[[np.ndarray], np.ndarray] = _exact,
+) -> np.ndarray:
+    """Of the pairs i < j, `of` their squared distances, in bins made `whole`; with `points` of
+    so many first points i, with -1 without the last."""
     p, _, n, width = case.args
     if points == -1:
         p, n, points = p[:-1], n - 1, None
@@ -179,7 +189,7 @@ def _histogram(case: Case, squared: bool = False, points: int | None = None) -> 
     for i in range(n - 1)[:points]:
         dx, dy, dz = (p[i + 1 :, k] - p[i, k] for k in range(3))
         r = dx * dx + dy * dy + dz * dz
-        bins = ((r if squared else np.sqrt(r)) / np.float32(width)).astype("i4")
+        bins = whole(of(r) / np.float32(width)).astype("i4")
         found += np.bincount(bins[bins < _BINS], minlength=_BINS).astype("i4")
     return found
 
@@ -235,8 +245,14 @@ HISTOGRAM = Task(
             "from i + 1 on), or each bin of the block is added to h by two threads.",
         ),
         (
-            lambda case, got: (got[1] == _histogram(case, squared=True)).all(),
+            lambda case, got: (got[1] == _histogram(case, of=_exact)).all(),
             "These are the squares of the distances: the root is missing.",
+        ),
+        (
+            lambda case, got: any(
+                (got[1] == _histogram(case, whole=whole)).all() for whole in (np.rint, np.ceil)
+            ),
+            "The bins are rounded: (int)(r / width) cuts what stands behind the point.",
         ),
         (
             lambda case, got: True,
