@@ -193,6 +193,11 @@ _SUM_ENDS = (
         r"\b(?:float|double|half)\b",
     ),
     (
+        lambda case, got: (_total(case, got) - _total(case, case.expected)) % (1 << 16) == 0,
+        "Only the lower 16 bits are left: add in int, not in short.",
+        r"\bshort\b",
+    ),
+    (
         lambda case, got: True,
         "An array without the word `__shared__` is a thread's own: what others store to theirs "
         "is not in it.",

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from course_kinds import KINDS
 from course_right import RIGHT
 from course_wrong import WRONG
 from sim_kernels import needs_sim
@@ -41,6 +42,7 @@ def assigned(path: Path) -> dict[str, str]:
     return found
 
 
+MISTAKES = {name: [*wrong, *KINDS.get(name, [])] for name, wrong in WRONG.items()}
 EXERCISES = {t: s for path in NOTEBOOKS for t, s in assigned(path).items()}
 SOLVED = {t: s for path in SOLUTIONS.glob("*.ipynb") for t, s in assigned(path).items()}
 
@@ -50,7 +52,7 @@ def pytest_generate_tests(metafunc):
     everything = metafunc.config.getoption("--all")
     wrong, right = (
         [(name, k) for name in sorted(known) for k in range(len(known[name]))]
-        for known in (WRONG, RIGHT)
+        for known in (MISTAKES, RIGHT)
     )
     for argument, all_there_are, one in (
         ("name", sorted(TASKS), ["03"]),
@@ -88,7 +90,7 @@ def test_the_exercise_fails_and_its_solution_passes(name, capsys):
 @pytest.mark.sampled
 def test_a_wrong_solution_fails_with_a_sentence_that_helps(wrong):
     name, what = wrong
-    _, changes, words = WRONG[name][what]
+    _, changes, words = MISTAKES[name][what]
     source = SOLVED[name]
     for old, new in changes:
         assert old in source, old

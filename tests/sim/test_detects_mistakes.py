@@ -137,7 +137,9 @@ def test_a_load_before_the_store_is_told_with_the_store(barrier, words, turns, p
 def test_a_sum_without_its_start_asks_for_one():
     source = TURN.replace("FIRST", "").replace("NEXT", "t").replace("SECOND", "")
     sums = source.replace("s[t] =", "s[t] +=")
-    said = caught(sums, lambda k: k[1, 64](np.zeros(64, "i4")), "has stored to before", "s[t] +=")
+    said = caught(
+        sums, lambda k: k[1, 64](np.zeros(64, "i4")), "has stored to before", "s[t] +="
+    )
     assert "store its first value, as 0, before that; if another thread does so" in said
 
 
