@@ -134,8 +134,8 @@ for turns in "lockstep", "forward", "reversed":
 # %% [markdown]
 # **The result in the array that is read** (steps 1 to 7). The slides store a block's sum to
 # `v[blockIdx.x]`. Block 1 may overwrite `v[1]` before block 0 has read it: nothing orders blocks. The cure is a second
-# array. The `__threadfence()` that sim names too is a *fence*: who sees what the thread stores behind it also sees what
-# it stored before. The last exercise needs two.
+# array. The `__threadfence()` that sim names too is a *fence*: another thread that sees a store made after it also sees
+# the stores made before it. The last exercise needs two.
 # %%
 IN_PLACE = STEPS["3 sequential"].replace("const int *v, int *part", "int *v").replace("part[", "v[")
 mistake(IN_PLACE, (4, 256), v.copy())
@@ -177,8 +177,8 @@ left.invert_yaxis()
 plt.show()
 # %% [markdown]
 # *unrolled* takes more turns than *loaded*: all 32 threads of the last warp add in each of its rounds, also those whose
-# sums nobody needs, which costs less than to ask who works. From *unrolled* to *complete* the counts do not change: what
-# went are instructions and barriers, of which these counters know nothing.
+# sums nobody needs, which costs less than to ask who works. From *unrolled* to *complete* the counts do not change: the
+# step saves instructions and barriers, which are not counted here.
 #
 # And on a GPU of today, 2^22 numbers: what does each step still bring, as a multiple of the first?
 # %%
