@@ -386,7 +386,7 @@ KINDS = {
          r"store its first value, as 0, before that, and put __syncthreads\(\) between"),
         ("no barrier before the end",
          [("    __syncthreads();\n    if (t < 64) atomicAdd", "    if (t < 64) atomicAdd")],
-         r"kernel.cu:15 loads mine\[52\], .* a race; put __syncthreads\(\) between them"),
+         r"kernel.cu:15 loads mine\[\d+\], .* a race; put __syncthreads\(\) between them"),
         ("mine of 63",
          [("mine[64]", "mine[63]")],
          r"takes element 63 of an array of type int \[63\]"),

@@ -33,8 +33,9 @@ WRONG = {
         ("the barrier before the stores",
          [("    __syncthreads();\n", ""),
           ("    for (int k = t;", "    __syncthreads();\n    for (int k = t;")],
-         r"put __syncthreads\(\) between the store and the load \(the __syncthreads\(\) that all "
-         r"threads have passed comes before both\); thread \(\d+, 0, 0\), kernel.cu:8 stores"),
+         r"put __syncthreads\(\) between the store and the load \(the __syncthreads\(\) that "
+         r"all threads have passed comes before both\); thread \(\d+, 0, 0\), "
+         "kernel.cu:8 stores there only later"),
         ("fused", [("x * x + y * y + z * z", "fmaf(z, z, fmaf(y, y, x * x))")],
          "Near, but rounded otherwise"),
         ("no check at the end", [("if (first + k < 3 * n) ", "")], "past the end of"),
