@@ -324,12 +324,13 @@ static const char *advice_of(const gop_sim_clash *c)
                    ? "with no barrier between: a race; put __syncthreads(), or __syncwarp() "
                      "as they are of one warp, between them"
                    : "with no barrier between: a race; put __syncthreads() between them";
-    return is_warp ? "with no barrier between: a race; put __syncthreads(), or __syncwarp() as "
-                     "they are of one warp, between them; or, if threads overwrite what their "
-                     "neighbours load, store the results to a second array"
-                   : "with no barrier between: a race; put __syncthreads() between them; or, if "
-                     "threads overwrite what their neighbours load, store the results to a "
-                     "second array";
+    return is_warp
+               ? "with no barrier between: a race; put __syncthreads(), or __syncwarp() as "
+                 "they are of one warp, between them; or, if threads overwrite what their "
+                 "neighbours load, store the results to a second array"
+               : "with no barrier between: a race; put __syncthreads() between them; or, if "
+                 "threads overwrite what their neighbours load, store the results to a "
+                 "second array";
 }
 
 int gop_sim_race(const gop_sim_launch *l, const gop_sim_clash *c)
