@@ -246,6 +246,11 @@ static gop_status early_said(const gop_sim_worker *w, const char *stores)
     const gop_sim_early *e = &w->checks->early;
     char text[640];
     early_text(w, text);
+    if (e->barrier == 1 && e->own) /* what a sum or a counter lacks is its start */
+        return gop_fail(GOP_DEVICE_FAILED,
+                        "%s %s: store its first value, as 0, before that; if another thread "
+                        "does so, put __syncthreads() between%s",
+                        text, stores, e->waits);
     if (e->barrier == 1)
         return gop_fail(GOP_DEVICE_FAILED,
                         "%s %s: store to it first, and put __syncthreads() between%s", text,
@@ -320,10 +325,11 @@ static const char *advice_of(const gop_sim_clash *c)
                    : " with no barrier between: a race; put __syncthreads() between them";
     return is_warp
                ? " with no barrier between: a race; put __syncthreads(), or __syncwarp() as "
-                 "they are of one warp, between them; of a stencil in place store the "
-                 "results to a second array"
-               : " with no barrier between: a race; put __syncthreads() between them; of a "
-                 "stencil in place store the results to a second array";
+                 "they are of one warp, between them; or, if threads overwrite what their "
+                 "neighbours load, store the results to a second array"
+               : " with no barrier between: a race; put __syncthreads() between them; or, if "
+                 "threads overwrite what their neighbours load, store the results to a "
+                 "second array";
 }
 
 int gop_sim_race(const gop_sim_launch *l, const gop_sim_clash *c)

@@ -34,8 +34,8 @@ WRONG = {
          [("    __syncthreads();\n", ""),
           ("    for (int k = t;", "    __syncthreads();\n    for (int k = t;")],
          r"put __syncthreads\(\) between the store and the load \(the __syncthreads\(\) that "
-         r"is there comes before both\); thread \(\d+, 0, 0\), kernel.cu:8 stores there only "
-         r"later"),
+         r"all threads have passed comes before both\); thread \(\d+, 0, 0\), "
+         "kernel.cu:8 stores there only later"),
         ("fused", [("x * x + y * y + z * z", "fmaf(z, z, fmaf(y, y, x * x))")],
          "Near, but rounded otherwise"),
         ("no check at the end", [("if (first + k < 3 * n) ", "")], "past the end of"),
