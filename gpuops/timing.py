@@ -256,7 +256,8 @@ def _one(value) -> str:
         except ValueError:  # two arrays, as the types of two sets
             return " and ".join(map(_one, value))
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-    if shape is not None and dtype is not None and shape != ():
+    is_array = not isinstance(value, type)  # a scalar type, as dtype=np.float64, has both too
+    if is_array and shape is not None and dtype is not None and shape != ():
         return f"{tuple(shape)} {str(dtype).removeprefix('torch.')}"
     is_plain = isinstance(value, (int, float, complex, str, tuple, np.generic)) or value is None
     return f"{value}"[:40] if is_plain else getattr(value, "__name__", type(value).__name__)
