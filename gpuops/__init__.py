@@ -2,9 +2,9 @@
 
 `add`, `transpose`, `reduce`, `matmul`, `jacobi_step` and `rdf` take NumPy arrays (or CuPy,
 PyTorch, JAX and Numba arrays on a GPU). Most results have the same bits on every device;
-`matmul` of floats has a guaranteed error instead. Every kernel can be called by name
-(`kernel="tiled"`), listed (`kernels`), read (`source`), timed (`ladder`, `benchmark`) and
-explained (`explain`).
+the last bits of a `matmul` of floats may differ, but its error has a guaranteed bound. Every
+kernel can be called by name (`kernel="tiled"`), listed (`kernels`), read (`source`), timed
+(`ladder`, `benchmark`) and explained (`explain`).
 
 Importing touches no driver and prints nothing.
 """

@@ -258,8 +258,8 @@ static gop_status early_said(const gop_sim_worker *w, const char *stores)
     return gop_fail(/* another barrier would not help */
                     GOP_DEVICE_FAILED,
                     "%s %s, though all have passed a barrier: compare the places that are "
-                    "stored to with those that are loaded; in the last block, too, where some "
-                    "threads may store nothing",
+                    "stored to with those that are loaded (in the last block some threads may "
+                    "store nothing)",
                     text, stores);
 }
 

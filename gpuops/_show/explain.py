@@ -281,6 +281,6 @@ def _why(name: str, facts: dict, args, kwargs):
     else:
         yield f"device: the work is below {GPU_WORK[name]}: to move the arrays costs more"
     if kwargs.get("kernel") is None:
-        yield "kernel: no faster one that keeps every promise takes this call"
+        yield "kernel: expected to be the fastest that takes this call and keeps all guarantees"
     else:
         yield "kernel: asked for by name"
