@@ -204,6 +204,18 @@ def test_explain_says_where_a_result_is_made():
     assert not gpuops.explain("sum", a, device="cpu").new_result
 
 
+@pytest.mark.parametrize("dtype", [np.float64, float, "f8", np.dtype("f8")])
+def test_a_scalar_type_is_told_by_its_name(dtype):
+    a = np.ones(5, np.float32)
+    word = "f8" if dtype == "f8" else np.dtype(dtype).name if dtype != float else "float"
+    for told in (
+        gpuops.explain("sum", a, dtype=dtype),
+        gpuops.benchmark("sum", (a,), {"dtype": dtype}, n_repeat=1),
+        gpuops.ladder("sum", a, dtype=dtype, n_repeat=1),
+    ):
+        assert f"sum of (5,) float32, dtype={word} on cpu" in str(told)
+
+
 def test_a_result_says_which_kernel_made_it():
     p = np.random.default_rng(0).uniform(0, 9, (50, 3))
     assert gpuops.rdf(p, 2.0, 9, kernel="simd", device="cpu").kernel == "simd"
