@@ -23,9 +23,12 @@ import re
 import jax
 import jax.numpy as jnp
 import numpy as np
+from regret import operands
 from regret_draw import draw_product
 from scipy.optimize import least_squares, minimize
 from zoo_draw import MI
+
+import gpuops
 
 ITEM = {"bool": 1, "int8": 1, "uint8": 1, "int16": 2, "float16": 2, "bfloat16": 2, "int32": 4,
         "float32": 4, "float64": 8, "int64": 8, "complex64": 8, "complex128": 16}  # fmt: skip
@@ -33,7 +36,8 @@ CLASS = {"bool": "BIT", "int8": "BYTE", "uint8": "BYTE", "int16": "SHORT", "int3
          "int64": "LONG", "float16": "HALF", "bfloat16": "HALF", "float32": "FLOAT",
          "float64": "DOUBLE", "complex64": "PAIR", "complex128": "PAIRS"}  # fmt: skip
 ORDER = ("BIT", "BYTE", "SHORT", "WORD", "LONG", "HALF", "FLOAT", "DOUBLE", "PAIR", "PAIRS")
-# The times of wgmma_f16 and dmma stand in wgmma_f16_schedule.cu and dmma_schedule.cu.
+# Those whose times stand in their own schedules, wgmma_f16_schedule.cu and dmma_schedule.cu.
+SCHEDULED = ("wgmma_f16", "dmma")
 # Rows whose tiles are given: rows and columns of each, what a term costs beside the first's;
 # blocks of a processor at once; terms of the shortest piece of a sum, 0: sums stay whole.
 # Several are tried.
@@ -412,9 +416,19 @@ def fit(row: str, shapes, us, weight):
     return found
 
 
-def refine(found: dict, places: dict, times: np.ndarray) -> dict:
+def scheduled(call: str, us: dict, gpu: str) -> dict:
+    """us that the rows with schedules of their own expect of a call in which they were timed."""
+    if set(SCHEDULED).isdisjoint(us):
+        return {}
+    told = gpuops.explain("matmul", *operands(call), device="sim", like=gpu)
+    return {c.kernel: c.seconds * 1e6 for c in told.candidates
+            if c.kernel in SCHEDULED and c.kernel in us and c.seconds}  # fmt: skip
+
+
+def refine(found: dict, places: dict, times: np.ndarray, given: np.ndarray) -> dict:
     """The paces of one class, row -> x: from those of `fit`, where the row that is expected to
-    be the fastest loses the least. Row r is asked of the calls places[r]; times[call, row]."""
+    be the fastest loses the least. Row r is asked of the calls places[r]; times[call, row]. The
+    last columns of times are of rows whose times are expected as given[call, row]."""
     rows = list(found)
     ends = np.cumsum([0] + [len(found[row][1]) for row in rows])
     first = np.concatenate([found[row][1] for row in rows])
@@ -424,7 +438,7 @@ def refine(found: dict, places: dict, times: np.ndarray) -> dict:
     ran = np.isfinite(times)
 
     def loss(x):
-        logs = jnp.full(times.shape, 20.0)
+        logs = jnp.concatenate([jnp.full((len(times), len(rows)), 20.0), given], axis=1)
         for c, row in enumerate(rows):
             us = expected(x[ends[c] : ends[c + 1]], found[row][2], jnp)
             logs = logs.at[places[row], c].set(jnp.log(us))
@@ -467,8 +481,9 @@ def times_of(row: list) -> dict:
     return {**times, chosen: min(us[""], times.get(chosen, us[""]))}
 
 
-def paces_of(shapes, times, held, rows) -> tuple[dict, list[dict]]:
-    """row -> its fit and pace, of one class of dtypes; and what is expected of each call."""
+def paces_of(shapes, times, known, held, rows) -> tuple[dict, list[dict]]:
+    """row -> its fit and pace, of one class of dtypes; and what is expected of each call. Of
+    the rows in `known` that is known."""
     found, places = {}, {}
     for row in rows:
         at = np.array([i for i, t in enumerate(times) if row in t and not held[i]])
@@ -479,11 +494,15 @@ def paces_of(shapes, times, held, rows) -> tuple[dict, list[dict]]:
         weight = np.sqrt(np.minimum(1, best / us))
         found[row] = fit(row, [shapes[i] for i in at], us, weight)
         places[row] = at
-    table = np.array([[t.get(row, np.inf) for row in found] for t in times])
-    known = np.isfinite(table).any(axis=1) & ~held
-    number = np.cumsum(known) - 1
+    columns = [row for row in SCHEDULED if any(row in t for t in known)]
+    table = np.array([[t.get(row, np.inf) for row in (*found, *columns)] for t in times])
+    given = np.array([[np.log(t.get(row, np.exp(20))) for row in columns] for t in known])
+    table[:, len(found) :][given == 20] = np.inf
+    used = np.isfinite(table).any(axis=1) & ~held
+    number = np.cumsum(used) - 1
     places = {row: number[at] for row, at in places.items()}
-    paces, guess = refine(found, places, table[known]), [{} for _ in shapes]
+    paces = refine(found, places, table[used], given[used])
+    guess = [dict(t) for t in known]
     for row, x in paces.items():
         _, _, _, tiles, blocks, shortest = found[row]
         at = [i for i, t in enumerate(times) if row in t]
@@ -522,14 +541,16 @@ def main() -> None:
     calls = [row for row in facts["rows"] if row[0] == "matmul"]
     shapes, times = [shape_of(row[2]) for row in calls], [times_of(row) for row in calls]
     held = seeds_of([row[2] for row in calls], arguments.held)
+    gpu = facts["device"].removeprefix("NVIDIA ").split()[0]
     guess = [{} for _ in calls]
     entries = []
     first = "naive", "small"  # which take every call: what they do bounds the others
     rows = [row for row in dict.fromkeys((*first, *TILES, *HELD)) if row not in arguments.drop]
     for name in ORDER:
         at = np.array([i for i, s in enumerate(shapes) if s["class"] == name])
-        paces, of_class = paces_of(
-            [shapes[i] for i in at], [times[i] for i in at], held[at], rows)  # fmt: skip
+        known = [scheduled(calls[i][2], times[i], gpu) for i in at]
+        paces, of_class = paces_of([shapes[i] for i in at], [times[i] for i in at], known,
+                                   held[at], rows)  # fmt: skip
         entries += [entry(row, name, found, x) for row, (found, x) in paces.items()]
         for i, us in zip(at, of_class, strict=True):
             guess[i] = us

@@ -256,6 +256,8 @@ def _one(value) -> str:
         except ValueError:  # two arrays, as the types of two sets
             return " and ".join(map(_one, value))
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if isinstance(value, np.dtype):
+        return value.name
     is_array = not isinstance(value, type)  # a scalar type, as dtype=np.float64, has both too
     if is_array and shape is not None and dtype is not None and shape != ():
         return f"{tuple(shape)} {str(dtype).removeprefix('torch.')}"
