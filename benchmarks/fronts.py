@@ -31,8 +31,8 @@ ON_CPU = (
 # precision= -> the case on file, the factor of the bound, what it is.
 PRECISIONS = (
     ('`"highest"`, the default', "8192 f4",
-     "c u; c is at most k on the CPU, and at most 2 k + 4 elsewhere", "float32's own"),
-    ('`"fast"`', "8192 f4, fast", "(c + 9) u", "two float16 parts of each number, 22 bits"),
+     "k u on the CPU, (2 k + 4) u elsewhere", "all 24 bits of a float32"),
+    ('`"fast"`', "8192 f4, fast", "9 u more", "22 bits: each number is two float16"),
     ('`"tf32"`', "8192 f4, tf32", "2⁻⁹ + k 2⁻²⁴", "factors rounded to 11 bits, as TF32"),
     ('`"bf16"`', "8192 f4, bf16", "2⁻⁶ + k 2⁻²⁴", "factors rounded to 8 bits"),
 )  # fmt: skip
@@ -65,15 +65,15 @@ def first_screen(every: list[dict]) -> str:
     lines.append([
         f"g(r) of {row['points']:,} points up to a third of the box",
         f"{results['device']}, {row['threads']} threads", time_text(times["gpuops"]),
-        f"MDAnalysis {times['MDAnalysis'] / times['gpuops']:.0f}×",
+        f"MDAnalysis takes {times['MDAnalysis'] / times['gpuops']:.0f} times as long",
     ])  # fmt: skip
     for device, op, name, said, peer in FIGURES:
         row = case(of_device(every, device), op, name)
-        others = f"{NAMES[peer]} {number(peers_of(row)[peer])}×"
+        others = f"{NAMES[peer]} takes {number(peers_of(row)[peer])} times as long"
         lines.append([said, device, time_text(row["seconds"]["gpuops"]), others])
-    table = markdown(["what", "on", "gpuops", "others take"], lines)
+    table = markdown(["what", "on", "gpuops", "another library"], lines)
     device = FIGURES[1][0]
-    alt = f"the ladder of transpose on {device}: its kernels beside a copy"
+    alt = f"the speed of each kernel of transpose on {device}, beside that of a copy"
     return f"{table}\n\n![{alt}]({picture_path(device, 'transpose')})"
 
 

@@ -4,7 +4,7 @@
 # **Goal.** After this notebook you can say which thread of a launch works on which element, choose a
 # grid for an array of any size, and tell what happens at its edges.
 #
-# A kernel is one function that very many threads run. Threads come in *blocks*, blocks in a *grid*;
+# A kernel is one function that very many threads run; the word `__global__` marks it. Threads come in *blocks*, blocks in a *grid*;
 # a thread knows its place as `threadIdx` in its block, and its block's as `blockIdx`. Everything here
 # runs without a GPU: `device="sim"` plays one on the CPU and says what is wrong with a kernel. sim counts
 # what a GPU would do; how long a GPU takes it cannot say.
@@ -107,8 +107,9 @@ plt.show()
 # Lines count from `KERNEL = r"""`, the cell's first. A check takes some seconds; a loop without an end is
 # stopped after 15. `printf` works in kernels: `printf("%d\n", i);` of a few threads says what they see.
 #
-# `watch(KERNEL, n=8)` of `gpuops.course` shows a small launch step by step; `score.draw()` shows which elements are right, wrong or never written. `hint("00")` helps in three steps,
-# `solution("00")` shows one once you have all points, `progress()` what you have done.
+# `gpuops.course.watch(KERNEL, n=8)` shows a small launch step by step. `score.draw()` shows which elements are
+# right, wrong or never written. `gpuops.course.hint("00")` helps in three steps, `gpuops.course.solution("00")`
+# shows a solution once you have all points, and `gpuops.course.progress()` shows what you have done.
 # %%
 #- exercise
 KERNEL = r"""

@@ -4,8 +4,8 @@
 # **Goal.** After this notebook you know what a warp is, can tell which branches split one, and can
 # rearrange work so that none is split.
 #
-# A multiprocessor does not run threads one by one: 32 neighbours of a block are a *warp* and share
-# each instruction. Where threads of a warp decide differently at a branch, the warp goes both ways,
+# A *multiprocessor* is the part of a GPU that runs blocks. It does not run their threads one by one: 32 neighbours
+# of a block are a *warp* and share each instruction. Where threads of a warp decide differently at a branch, the warp goes both ways,
 # one after the other, and on each way the threads of the other one wait. Between warps a branch costs
 # nothing.
 # %%

@@ -113,8 +113,9 @@ plt.show()
 #
 # The memory of those GPUs lay in partitions, 256 bytes in each in turn. Rows of 4096 floats all begin
 # in the same one, and the blocks at work together write below one another. So 4096 x 4096 was much
-# slower than 4000 x 4000, and there mending the banks showed nothing. 100 % is even, 1/8 is one
-# partition of eight, counted over the blocks that such a GPU has at work together:
+# slower than 4000 x 4000, and there mending the banks showed nothing. Below, 100 % means that all eight partitions get
+# the same share, and 12 % that one of them gets everything. It is counted over the blocks that such a GPU has at work
+# together:
 # %%
 for size in 4000, 4096:
     square = np.ones((size, size), "f4")

@@ -2,7 +2,7 @@
 # # 04 Banks
 #
 # **Goal.** After this notebook you can tell from an index which bank of shared memory a word lies in,
-# how many turns a request takes, and how to spend no word on avoiding them.
+# how many turns a request takes, and how to avoid bank conflicts without an extra word of memory.
 #
 # Shared memory has 32 *banks* (16 before compute capability 2.0). Neighbouring words of 4 bytes lie in
 # neighbouring banks, word 32 in bank 0 again. In a turn, a *wavefront*, each bank hands out one word,

@@ -96,8 +96,8 @@ plt.show()
 # ## Mistakes that the slides carry along
 #
 # **No barrier in the last warp** (step 5). "32 threads of a warp run together anyway": on the GPUs of that
-# time they did, where `s` was declared `volatile`, so that the compiler kept each load and store. Since compute capability 7.0 each thread has its own way, and who reads `s[t + 16]` may
-# come before it is stored. `__syncwarp()` makes a warp meet.
+# time they did, where `s` was declared `volatile`, so that the compiler kept each load and store. Since compute
+# capability 7.0 each thread has its own way, and who reads `s[t + 16]` may come before it is stored. `__syncwarp()` makes a warp meet.
 # %%
 LAST_WARP = SUM.replace("ROUNDS", """for (int d = 128; d > 32; d /= 2) {
         if (t < d) s[t] += s[t + d];
@@ -134,14 +134,15 @@ for turns in "lockstep", "forward", "reversed":
 # %% [markdown]
 # **The result in the array that is read** (steps 1 to 7). The slides store a block's sum to
 # `v[blockIdx.x]`. Block 1 may overwrite `v[1]` before block 0 has read it: nothing orders blocks. The cure is a second
-# array. The `__threadfence()` that sim names too is a *fence*: who sees what the thread stores behind it also sees what
-# it stored before. The last exercise needs two.
+# array. The `__threadfence()` that sim names too is a *fence*: another thread that sees a store made after it also sees
+# the stores made before it. The last exercise needs two.
 # %%
 IN_PLACE = STEPS["3 sequential"].replace("const int *v, int *part", "int *v").replace("part[", "v[")
 mistake(IN_PLACE, (4, 256), v.copy())
 # %% [markdown]
 # **Reading past the end** (step 7). A thread adds `v[i] + v[i + 256]` while `i < n`; where n is no multiple
-# of 512 the second one may lie behind the array.
+# of 512 the second one may lie behind the array. (`atomicAdd(&x, s)` adds `s` to `x`, and no other thread comes
+# between its load and its store.)
 # %%
 GREEDY = """
 __global__ void sum(const int *v, int *part, int n)
@@ -176,8 +177,8 @@ left.invert_yaxis()
 plt.show()
 # %% [markdown]
 # *unrolled* takes more turns than *loaded*: all 32 threads of the last warp add in each of its rounds, also those whose
-# sums nobody needs, which costs less than to ask who works. From *unrolled* to *complete* the counts do not change: what
-# went are instructions and barriers, of which these counters know nothing.
+# sums nobody needs, which costs less than to ask who works. From *unrolled* to *complete* the counts do not change: the
+# step saves instructions and barriers, which are not counted here.
 #
 # And on a GPU of today, 2^22 numbers: what does each step still bring, as a multiple of the first?
 # %%
@@ -193,8 +194,8 @@ plt.show()
 # ## Exercise
 #
 # Sum `n` numbers, any `n`. The kernel is launched with 16 blocks of 256 threads, however many numbers
-# there are; block `b` stores its part of the sum to `part[b]`, whichever elements that part is of. `part` holds no 0
-# at the start. Checked:
+# there are. Block `b` adds some of them, which ones you decide, and stores that sum to `part[b]`. Store it, do not add
+# it there: what `part` holds at the start is not 0. Checked:
 #
 # * the sum of the parts, in every order of turns, exact: some numbers are larger than 2^24
 # * no race

@@ -1,9 +1,10 @@
 """gpuops - six array operations, each a ladder of kernels from the naive to the fastest one.
 
 `add`, `transpose`, `reduce`, `matmul`, `jacobi_step` and `rdf` take NumPy arrays (or CuPy,
-PyTorch, JAX and Numba arrays on a GPU) and give the same bits on every device. Every kernel can
-be called by name (`kernel="tiled"`), listed (`kernels`), read (`source`), timed (`ladder`,
-`benchmark`) and explained (`explain`).
+PyTorch, JAX and Numba arrays on a GPU). Most results have the same bits on every device;
+the last bits of a `matmul` of floats may differ, but its error has a guaranteed bound. Every
+kernel can be called by name (`kernel="tiled"`), listed (`kernels`), read (`source`), timed
+(`ladder`, `benchmark`) and explained (`explain`).
 
 Importing touches no driver and prints nothing.
 """
@@ -115,7 +116,7 @@ def load_ipython_extension(shell) -> None:
     Parameters
     ----------
     shell : IPython.core.interactiveshell.InteractiveShell
-        The notebook's or terminal's, which IPython passes.
+        IPython passes it.
 
     Returns
     -------
@@ -124,7 +125,7 @@ def load_ipython_extension(shell) -> None:
     Raises
     ------
     AttributeError
-        `shell` is none of IPython's.
+        `shell` is not an InteractiveShell.
 
     Examples
     --------

@@ -28,8 +28,8 @@ _DEFAULT_STREAM = 1  # as DLPack and __cuda_array_interface__ number CUDA's
 class DeviceArray(_core.Handle):
     """An array in a device's memory; made by `to_device`, brought back by `get`.
 
-    It goes into every function of gpuops and the result is one too. On a GPU such a call
-    returns when its work is enqueued, in order with that of other calls; `get` waits. Other
+    Every function of gpuops takes it, and then returns a DeviceArray, too. On a GPU such a call
+    returns once its work is enqueued; calls are computed in their order, and `get` waits. Other
     libraries take the array through DLPack (`cupy.from_dlpack(x)`) or
     `__cuda_array_interface__`.
 
@@ -67,7 +67,7 @@ class DeviceArray(_core.Handle):
 
     @property
     def dtype(self) -> np.dtype:
-        """Of its elements; NumPy's."""
+        """The NumPy dtype of its elements."""
         return self._buffer.dtype
 
     @property
@@ -94,7 +94,7 @@ class DeviceArray(_core.Handle):
         return at(self._buffer.device)
 
     def get(self) -> np.ndarray:
-        """A copy in host memory, once what was asked of the array before is done."""
+        """A NumPy copy; it waits until earlier calls on the array are done."""
         return self._buffer.get()
 
     def astype(self, dtype: Any, *, casting: str = "unsafe", copy: bool = True) -> Self:
@@ -105,7 +105,7 @@ class DeviceArray(_core.Handle):
         Parameters
         ----------
         dtype : dtype
-            One that gpuops computes with.
+            A dtype that gpuops computes with.
         casting : {"no", "equiv", "safe", "same_kind", "unsafe"}, optional
             Which casts are allowed.
         copy : bool, optional
@@ -168,7 +168,7 @@ class DeviceArray(_core.Handle):
                 )
             if copy is False:
                 raise BufferError(
-                    f"DeviceArray on {self.device} reaches the CPU by a copy only"
+                    f"DeviceArray on {self.device} gets to the CPU only by a copy"
                 )
             return self.get().__dlpack__(max_version=max_version)
         buffer = self._copied() if copy else self._buffer
@@ -215,20 +215,26 @@ def _refuse(symbol: str, function: str):
     return operator
 
 
-for _name, _symbol, _function in (
-    ("add", "+", "gpuops.add(a, b)"),
-    ("sub", "-", "gpuops.multiply_add(b, -1, a)"),
-    ("mul", "*", "gpuops.multiply_add(a, b, 0)"),
-    ("matmul", "@", "gpuops.matmul(a, b)"),
-    ("truediv", "/", "CuPy through DLPack, or .get()"),
-):
-    for _prefix in ("", "r", "i"):
-        setattr(DeviceArray, f"__{_prefix}{_name}__", _refuse(_symbol, _function))
+_OTHERWISE = "CuPy through DLPack, or .get()"
+_INSTEAD = {
+    "+": "gpuops.add(a, b)", "-": "gpuops.multiply_add(b, -1, a)",
+    "*": "gpuops.multiply_add(a, b, 0)", "@": "gpuops.matmul(a, b)",
+}  # fmt: skip
 for _name, _symbol in (
-    ("neg", "-"), ("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">="), ("eq", "=="),
-    ("ne", "!="),
+    ("add", "+"), ("sub", "-"), ("mul", "*"), ("matmul", "@"), ("truediv", "/"),
+    ("floordiv", "//"), ("mod", "%"), ("pow", "**"), ("and", "&"), ("or", "|"), ("xor", "^"),
+    ("lshift", "<<"), ("rshift", ">>"),
 ):  # fmt: skip
-    setattr(DeviceArray, f"__{_name}__", _refuse(_symbol, "CuPy through DLPack, or .get()"))
+    for _prefix in ("", "r", "i"):
+        _refused = _refuse(_symbol, _INSTEAD.get(_symbol, _OTHERWISE))
+        setattr(DeviceArray, f"__{_prefix}{_name}__", _refused)
+for _name, _symbol in (
+    ("neg", "-"), ("pos", "+"), ("invert", "~"), ("abs", "abs()"), ("lt", "<"), ("le", "<="),
+    ("gt", ">"), ("ge", ">="), ("eq", "=="), ("ne", "!="), ("setitem", "[] ="),
+):  # fmt: skip
+    setattr(DeviceArray, f"__{_name}__", _refuse(_symbol, _OTHERWISE))
+for _name in ("float", "int", "complex"):
+    setattr(DeviceArray, f"__{_name}__", _refuse(f"{_name}()", f"{_name}(a.get())"))
 
 
 # ---- from other libraries ----

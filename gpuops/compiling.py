@@ -45,11 +45,11 @@ class CompiledKernel:
     Attributes
     ----------
     name : str
-        That of the function in the source.
+        The name of the function in the source.
     device : Device
         What it was compiled for.
     parameters : tuple
-        One for each parameter: its `dtype`, whether it is a `pointer`, and whether that is
+        For each parameter its `dtype`, whether it is a `pointer`, and whether it points to
         `const`. In OpenCL C also whether it points to `local` memory, and the `width` of its
         vectors.
 
@@ -109,9 +109,10 @@ class CompiledKernel:
 
     @rounded
     def _run(self, grid, block, shared: int, args: tuple[Any, ...]) -> None:
-        if len(args) != len(self.parameters):
+        n = len(self.parameters)
+        if len(args) != n:
             raise TypeError(
-                f"{self.name}: takes {len(self.parameters)} arguments, got {len(args)}"
+                f"{self.name}: expected {n} argument{'s' * (n != 1)}, got {len(args)}"
             )
         if self.device.backend != "sim" and is_counting():
             raise ValueError(
@@ -140,7 +141,7 @@ class CompiledKernel:
 
 
 class Program:
-    """What `compile` makes: its kernels by name, or the only one by calling it itself.
+    """What `compile` returns: its kernels by name. If there is only one, launch it directly.
 
     A kernel named ``device``, ``kernels`` or ``source``, which the program has too, is
     ``program.kernels["device"]``.
@@ -254,13 +255,13 @@ def compile(
     ----------
     source : str or path
         The source or its file: CUDA C++ with one ``__global__`` function or more, or OpenCL C
-        1.2 with one ``__kernel`` function or more; that word tells which it is. Kernels take
-        numbers and pointers to numbers.
+        1.2 with one ``__kernel`` function or more. gpuops tells the language by that word.
+        Kernels take numbers and pointers to numbers.
     device : str or Device, optional
         "cuda", "cuda:1" or "sim" for CUDA; "opencl" and its like, or "sim", for OpenCL C. By
-        default the device that a `with` block or the default names (sim for the CPU). If there
-        is none, CUDA is compiled for "cuda" if a GPU and a compiler for it are there. All else
-        is compiled for "sim".
+        default the device of ``with gpuops.device(...)`` or of `set_default_device`, and sim if
+        that is the CPU. If neither is set: CUDA for "cuda", if there is a GPU and a compiler
+        for it; else for "sim".
 
     Returns
     -------
@@ -275,31 +276,32 @@ def compile(
     Raises
     ------
     CompileError
-        The source does not compile: the compiler's words with the source's own lines (with an
-        OpenCL driver the first error). Or there is no C++ compiler.
+        The source does not compile: the message has the compiler's errors with lines of the
+        source (from an OpenCL driver the first error). Or there is no C++ compiler.
     DeviceUnavailableError
         The device is not there, or neither NVRTC nor nvcc is there to compile for it.
     DeviceError
-        The device refuses a launch, or it fails while it runs. On sim a mistake that a GPU may
-        let pass (an index outside an array, a race between threads, a barrier that some
-        threads pass by or meet elsewhere) raises it with the line.
+        The device refuses a launch, or it fails while it runs. On sim mistakes that a GPU may
+        let pass raise it, with the line: an index outside an array, a race between threads, a
+        barrier that not all threads of the block reach.
 
     Warns
     -----
     SimWarning
-        A block has run on sim for 10 seconds, with its thread and line: a loop without an end?
+        A block has run on sim for 10 seconds: its loop may have no end. The thread and
+        line are named.
 
     Notes
     -----
-    On all devices every operation is rounded by itself (nvcc's ``--fmad=false``; write
-    ``fma(a, b, c)`` for one rounding). So sums, products, quotients, roots and comparisons have
-    the same bits. The bits of a NaN, and the last ones of ``expf`` and its like, may differ.
-    What C++ leaves undefined and a GPU does in its own way is an error on sim: a float that
-    the integer type cannot hold, a shift by the width or more. Arrays that share memory share
-    it on the device. `profile` counts what the warps of kernels on sim do. ``#include "..."``
-    looks in the file's folder; for a string, in the working directory. Compiled kernels are
-    kept in ``~/.cache/gpuops`` (or ``$XDG_CACHE_HOME/gpuops``), as long as only you can write
-    there.
+    On all devices every operation is rounded, as with nvcc's ``--fmad=false``. Where you want
+    one rounding, write ``fma(a, b, c)``. So sums, products, quotients, roots and comparisons
+    have the same bits. The bits of a NaN, and the last ones of ``expf`` and its like, may
+    differ. Two things that C++ leaves undefined and a GPU defines are errors on sim: to convert
+    a float that the integer type cannot hold, and to shift by the width or more. Arrays that
+    share memory share it on the device. `profile` counts what the warps of kernels on sim do.
+    ``#include "..."`` looks in the file's folder; for a string, in the working directory.
+    Compiled kernels are kept in ``~/.cache/gpuops`` (or ``$XDG_CACHE_HOME/gpuops``), if nobody
+    else can write there.
 
     Examples
     --------

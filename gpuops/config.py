@@ -60,7 +60,7 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
     Raises
     ------
     ValueError
-        Another mode.
+        `mode` is another word.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def set_num_threads(threads: int | None) -> None:
     Parameters
     ----------
     threads : int or None
-        1 to 256, for all threads of this process that call.
+        1 to 256. It holds for calls from all threads of this process.
 
     Returns
     -------
@@ -117,7 +117,7 @@ def set_num_threads(threads: int | None) -> None:
     Raises
     ------
     TypeError
-        No integer.
+        `threads` is not an integer.
     ValueError
         More than 256, or a negative number.
 

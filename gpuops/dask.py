@@ -56,7 +56,7 @@ def add(a, b, *, device=None):
     a, b : Dask array, or one that lies in memory, or a number
         At least one is a Dask array. They broadcast, and their chunks are unified.
     device : optional
-        Where the workers compute; by default where each of them would: its ``GPUOPS_DEVICE``.
+        Where the workers compute; by default where the ``GPUOPS_DEVICE`` of each one says.
 
     Returns
     -------
@@ -115,7 +115,8 @@ def reduce(a, op="sum", axis=None, dtype=None, keepdims=False, where=NO_VALUE, *
 
     Each chunk becomes a state, as of `gpuops.states`, and states of neighbours merge. Where
     floats are summed or multiplied, and for positions, a chunk has to be whole along all
-    reduced axes but the first: other arrays are rechunked, with a PerformanceWarning.
+    reduced axes but the first. Arrays with other chunks are rechunked, with a
+    PerformanceWarning.
 
     Parameters
     ----------
@@ -196,9 +197,9 @@ def argmax(a, axis=None, keepdims=False, *, device=None):
 def matmul(a, b, *, precision=None, memory=None, device=None):
     """Products of matrices as `gpuops.matmul`, a task for each block of the product.
 
-    A task has all terms of its sums: the rows of `a` and the columns of `b` that it needs, and
-    two blocks of the product. It goes through them in the chunks that they have along the sum.
-    Floats are bound by the error of `gpuops.matmul`; their bits depend on the chunks.
+    A task holds all terms of its sums, that is whole rows of `a` and whole columns of `b`, and
+    two blocks of the product. It adds the products of one chunk after the other. For floats the
+    error bound of `gpuops.matmul` holds, but the bits depend on the chunks.
 
     Parameters
     ----------
@@ -249,12 +250,12 @@ def rdf(points, r_max=None, bins=100, *, r_min=0.0, points2=None, types=None, ex
         As in `gpuops.rdf`, but `r_max` is needed where `bins` is a count: no task knows the
         boxes of the others.
     r_min, points2, types, exclude, box, norm : optional
-        As in `gpuops.rdf`. `box` is one or an array of one per frame; `points2` of a Dask array
-        is one too, or one array (n2, 3) for all frames.
+        As in `gpuops.rdf`. `box` is one box, or an array with a box for each frame. `points2`
+        is a Dask array if `points` is one, or an array (n2, 3) for all frames.
     frames : slice, int or sequence of int, optional
         Which frames of MDAnalysis' trajectory.
     frames_per_task : int, optional
-        Of MDAnalysis' trajectory; by default it is cut into up to 64 tasks.
+        For a trajectory of MDAnalysis; by default it is cut into up to 64 tasks.
     device : optional
         As in `add`.
 
@@ -282,11 +283,11 @@ def rdf(points, r_max=None, bins=100, *, r_min=0.0, points2=None, types=None, ex
 
 
 def jacobi(A, f, x0=None, *, alpha=None, omega=None, steps=100, sweeps=10, device=None):
-    """`steps` steps of Jacobi's iteration for ``A x = f``: the bits of as many `jacobi_step`.
+    """Makes `steps` steps for ``A x = f``, with the bits of as many calls of `jacobi_step`.
 
-    A task makes `sweeps` steps of a block of rows; it computes the rows that these depend on
-    once more. That is for systems that do not fit into one machine: where they do,
-    `gpuops.jacobi` is faster, and looks at the residual.
+    A task makes `sweeps` steps for a block of rows. Neighbouring tasks both compute the rows at
+    their border. Take this only for systems that do not fit into one machine: `gpuops.jacobi`
+    is faster, and checks the residual.
 
     Parameters
     ----------

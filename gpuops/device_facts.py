@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DeviceInfo:
-    """The facts of one device; it, or `str(info.device)`, names the device in a call.
+    """Name, limits and memory of a device; ``device=`` takes it, or `str(info.device)`.
 
     Attributes
     ----------
     device : Device
     name : str
-        The maker's.
+        The name that its maker gave it.
     compute_capability : tuple of int
-        Major and minor; (0, 0) of a CPU.
+        Major and minor; (0, 0) for a CPU.
     processors : int
         Multiprocessors, compute units of OpenCL, or CPU threads in use.
     max_threads_per_block, warp : int
-        Threads; 0 of a CPU.
+        Numbers of threads; 0 for a CPU.
     shared_per_block : int
         Bytes of shared memory that a block may take.
     memory, memory_free : int
@@ -33,7 +33,7 @@ class DeviceInfo:
     l2 : int
         Bytes of the L2 cache.
     detail : str
-        Instruction sets, the driver, or what else there is to say.
+        More about it, such as instruction sets or the driver.
 
     Examples
     --------

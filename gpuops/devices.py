@@ -71,7 +71,7 @@ class Device:
     backend : str
         "cpu", "cuda", "sim" or "opencl".
     ordinal : int
-        From 0 on; of sim the rules that it counts by.
+        Its number, from 0 on. For sim it stands for the rules by which sim counts.
 
     Examples
     --------
@@ -173,7 +173,7 @@ def devices(backend: str | None = None) -> Devices:
     Parameters
     ----------
     backend : str, optional
-        "cpu", "cuda", "sim" or "opencl", whose drivers are loaded first.
+        "cpu", "cuda", "sim" or "opencl"; by default all.
 
     Returns
     -------
@@ -353,7 +353,7 @@ def set_default_device(name: str | Device | DeviceInfo | None) -> None:
 
 
 def get_default_device() -> Device | None:
-    """The device that calls without `device=` take now, in this thread; None if they choose.
+    """The device that calls without `device=` use now in this thread; None: the rule "auto".
 
     Returns
     -------

@@ -33,7 +33,7 @@ class Error(Exception):
 
 
 class DeviceError(Error, RuntimeError):
-    """A device failed; `code` and `name` are the device runtime's own."""
+    """A device failed; `code` and `name` are those of its runtime, such as CUDA."""
 
     _fields = ("code", "name")
     code: int | None
@@ -48,7 +48,7 @@ class DeviceError(Error, RuntimeError):
 
 
 class DeviceLostError(DeviceError):
-    """The device cannot be used by this process any more; NumPy's data is not affected."""
+    """This process cannot use the device any more; NumPy arrays are not affected."""
 
 
 class DeviceUnavailableError(DeviceError):
@@ -69,7 +69,7 @@ class DeviceMemoryError(Error, MemoryError):
 
 
 class CompileError(Error, ValueError):
-    """A kernel's source does not compile; the message has the compiler's words by line."""
+    """A kernel's source does not compile; the message quotes the compiler, line by line."""
 
 
 class KernelRefusedError(Error, ValueError):
@@ -77,7 +77,7 @@ class KernelRefusedError(Error, ValueError):
 
 
 class SimWarning(RuntimeWarning):
-    """What was asked of sim will take long; the message says how long, and what shortens it."""
+    """A call on sim will take long; the message says how long, and how to shorten it."""
 
 
 def _rebuild(kind: type[Error], message: str, facts: dict[str, object]) -> Error:

@@ -135,6 +135,7 @@ def jacobi_step(
     )  # fmt: skip
 
 
+@_road.refusing
 def jacobi(
     A,
     f,
@@ -171,8 +172,8 @@ def jacobi(
     maxiter : int, optional
         The largest number of steps.
     dtol : float, optional
-        A column has diverged once its residual exceeds dtol times the larger of norm(f) and
-        its first residual; 1 or more, ``inf`` for as long as it is finite.
+        A column has diverged once its residual exceeds dtol times the larger of norm(f) and its
+        first residual; At least 1; with ``inf`` it diverges only if the residual is not finite.
     check_every : int, optional
         The number of steps from one check of the residual to the next. There is one more check
         after the last step.
@@ -205,8 +206,8 @@ def jacobi(
 
     Notes
     -----
-    Norms are computed in float64, without underflow or overflow. A column of f that is zero is
-    solved by zeros at once. A residual that is not finite ends its column as diverged.
+    Norms are computed in float64, without underflow or overflow. A column of f that is zero has
+    the solution 0 at once. A residual that is not finite ends its column as diverged.
 
     Examples
     --------

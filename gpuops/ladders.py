@@ -32,15 +32,16 @@ class Ladder(Table):
     Attributes
     ----------
     op, kernel : str
-        The operation; `kernel` is empty, a Sweep has it.
+        The operation. `kernel` is empty; only a Sweep has one.
     device : Device
     rows : tuple of Row
-        Each has `name`, `note`, `role`, `lecture`, `timing` or the sentence with which it
-        `refused`, `speedup` over the first that ran and, of products, `error`.
+        Each has `name`, `note`, `role` and `lecture`; `timing`, or the sentence with which the
+        kernel `refused`; `speedup` over the first kernel that ran; for products of floats also
+        `error`.
     call : str
         What was called, with shapes and dtypes.
     numpy : Row or None
-        What NumPy takes for the same, beside a ladder on the CPU; no kernel of gpuops.
+        The time of NumPy's own function, for a ladder on the CPU.
 
     Examples
     --------

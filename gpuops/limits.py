@@ -55,9 +55,8 @@ class Occupancy:
     cc : str
         The compute capability.
     threads, registers, shared : int
-        The threads of a block, the registers of a thread, and the bytes of shared memory of a
-        block, as they were given; `registers` is
-        None where they are not known, and then limits nothing here.
+        The threads of a block, the registers of a thread and the bytes of shared memory of a
+        block, as given. `registers` may be None, and is then no limit.
     blocks, warps : int
         How many are at work on a multiprocessor at a time.
     most : int
@@ -88,7 +87,7 @@ class Occupancy:
 
     @property
     def limiting(self) -> tuple[str, ...]:
-        """What allows no more blocks: one word, or several that say the same."""
+        """The limit that is reached; several, if they allow equally many blocks."""
         return tuple(name for name, n in self.limits.items() if n == self.blocks)
 
     def __repr__(self) -> str:
@@ -118,9 +117,9 @@ def occupancy(
     Parameters
     ----------
     threads : int
-        How many a block has.
+        Threads of a block.
     registers : int, optional
-        How many a thread takes, as ``nvcc -Xptxas -v`` tells. If left out they limit nothing.
+        Registers of a thread; ``nvcc -Xptxas -v`` prints them. If left out, they are no limit.
     shared : int
         Bytes of shared memory that a block takes, declared and dynamic.
     cc : str

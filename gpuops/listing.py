@@ -27,19 +27,19 @@ class Kernel:
     Attributes
     ----------
     name, op, backend : str
-        The kernel's, its operation's in the core, and where it runs.
+        The names of the kernel, of its operation in the core, and of the backend.
     note : str
-        What changed from the row above, and the fact of the hardware that pays.
+        What differs from the kernel above it in the list, and why the hardware rewards it.
     role : str
         "production" (keeps every promise and may be chosen), "lesson" (keeps every promise,
-        runs by name), "teaching" (its caveat says what it does not keep), "yardstick" (timed,
-        never an answer) or "candidate" (not recorded on a GPU yet).
+        runs only by name), "teaching" (its caveat says what it does not keep), "yardstick"
+        (timed, never an answer) or "candidate" (not recorded on a GPU yet).
     caveat : str or None
         Which promise a teaching row does not keep.
     lecture : str or None
         The lecture that it comes from.
     dtypes : tuple of str
-        Those that it takes.
+        The dtypes that it takes.
     tunables : dict
         Name -> the values that ``params=`` may give it, the default first.
 

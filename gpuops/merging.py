@@ -26,7 +26,7 @@ _ACCUMULATORS = {"e": "f4", "f": "f4", "d": "f8", "F": "c8", "D": "c16"}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class State:
-    """The value of a run of terms, from `states`; `merge` joins two, `finish` gives the result.
+    """What a chunk adds to a reduction, from `states`: for `merge` and `finish`.
 
     It lies in the host's memory and can be pickled.
 
@@ -35,13 +35,14 @@ class State:
     op : str
         The reduction.
     dtype : dtype
-        That of the terms, after the cast to `dtype`.
+        The dtype of the terms, after a cast that ``dtype=`` asked for.
     shape : tuple of int
-        That of the result.
+        The shape of the result.
     exact : bool
-        Whether it is an exact sum, which has no order.
+        Whether it is an exact sum, whose order does not matter.
     start, stop : int
-        The run: its first term, and the first one after it; of exact sums 0 and their number.
+        The numbers of the chunk's first term, and of the first term after it. For exact sums 0
+        and the number of terms.
     nbytes : int
         Bytes of its arrays.
 
@@ -99,13 +100,13 @@ def states(op: str | Callable[..., Any], a: Any, axis: int | tuple[int, ...] | N
     op : str or function
         As in `reduce`.
     a : array_like
-        The run: a part of the whole along the first of the reduced axes, whole along the
-        others.
+        The chunk. It may be a part of the array along the first of the reduced axes; it has the
+        full length along the others.
     axis, dtype : optional
         As in `reduce`.
     start : int, optional
-        How many terms of each result come before those of `a`: along the first reduced axis
-        the elements before, times the extents of the other reduced axes.
+        The number of terms of each result that come before the chunk: the elements before it
+        along the first reduced axis, times the extents of the other reduced axes.
     where : array_like of bool, optional
         Broadcast against `a`; elements where it is False do not take part.
     exact : bool, optional
@@ -117,9 +118,9 @@ def states(op: str | Callable[..., Any], a: Any, axis: int | tuple[int, ...] | N
     Returns
     -------
     State
-        A float sum, product or mean has up to 4094 terms and a few nodes for each result, and
-        nodes only where chunks begin and end at multiples of 2048 terms; an exact sum has 13
-        integers or, of float64, 70; all else has a value.
+        For each result, a sum, product or mean of floats keeps a few partial sums and up to
+        4094 terms; no terms if the chunk begins and ends at multiples of 2048. An exact sum
+        keeps 13 integers, of float64 70. All others keep one value.
 
     Raises
     ------
@@ -201,13 +202,13 @@ def _tree(op: str, a, mask, axes, first: np.dtype, core: np.dtype, start: int, d
 
 @_road.rounded
 def merge(s: State, *others: State) -> State:
-    """The state of neighbouring runs together, in whatever order they are merged.
+    """Joins the states of neighbouring chunks into one. The order of merging does not matter.
 
     Parameters
     ----------
     s, *others : State
-        Each begins where the ones before it end, or ends where they begin, unless they are
-        exact sums.
+        States of neighbouring chunks: each continues the ones before it, at the end or at the
+        beginning. Exact sums need not be neighbours.
 
     Returns
     -------
@@ -216,9 +217,9 @@ def merge(s: State, *others: State) -> State:
     Raises
     ------
     ValueError
-        Two runs are not neighbours, or are of different operations, dtypes or shapes.
+        Two chunks are not neighbours, or have different operations, dtypes or shapes.
     TypeError
-        What is no state.
+        An argument is not a State.
 
     Examples
     --------
@@ -268,7 +269,7 @@ def _merge(s: State, t) -> State:
 
 @_road.rounded
 def finish(s: State) -> Any:
-    """The result of a run that begins at term 0: that of one call for all its terms.
+    """Turns the state of all terms into the result, which one call for all terms would give.
 
     Parameters
     ----------
@@ -278,14 +279,15 @@ def finish(s: State) -> Any:
     Returns
     -------
     array or scalar
-        NumPy's, as of `reduce` for host arrays.
+        A NumPy array or scalar, as `reduce` gives for host arrays.
 
     Raises
     ------
     ValueError
-        The run begins later, or a minimum, a maximum or the place of one has no terms.
+        The chunks do not begin at term 0, or there are no terms to take a minimum or maximum,
+        or the position of one, from.
     TypeError
-        What is no state.
+        An argument is not a State.
 
     Examples
     --------
@@ -298,11 +300,9 @@ def finish(s: State) -> Any:
             f"finish: the state begins at term {s.start}: merge it with those of the terms "
             "before it first"
         )
-    if (
-        s.op in ("min", "max", "argmin", "argmax")
-        and math.prod(s.shape)
-        and not np.all(s._count)
-    ):
+    # As in NumPy a place of nothing is an error even where there are no outputs.
+    has_outputs = math.prod(s.shape) or s.op.startswith("arg")
+    if s.op in ("min", "max", "argmin", "argmax") and has_outputs and not np.all(s._count):
         raise ValueError(f"finish: {s.op} of no terms has no value")
     if isinstance(s._run, _runs.Exact):
         if s.op == "mean" and not s._run.counts.all():

@@ -27,12 +27,13 @@ def add(a, b, out=None, *, device=None, kernel=None, params=None):
     out : array, optional
         Takes the result; it may be an input or overlap one.
     device, kernel, params : optional
-        Where to compute and by which kernel; see ``gpuops.kernels("add")``.
+        Where to compute, such as "cuda"; by which kernel (``gpuops.kernels("add")`` lists
+        them); and the kernel's tunables, such as ``{"side": 16}``.
 
     Returns
     -------
     array
-        Of the library that the inputs are of; a scalar if both are scalars.
+        Of the same library as the inputs; a scalar if both are scalars.
 
     Raises
     ------
@@ -41,7 +42,7 @@ def add(a, b, out=None, *, device=None, kernel=None, params=None):
     TypeError
         A dtype that is not listed above.
     OverflowError
-        A Python integer that the arrays' dtype has no room for.
+        A Python integer that is too large for the arrays' dtype.
 
     Examples
     --------
@@ -69,7 +70,7 @@ def multiply_add(a, b, c, out=None, *, device=None, kernel=None, params=None):
     Returns
     -------
     array
-        Of the kind the inputs are.
+        Of the same library as the inputs.
 
     Raises
     ------
@@ -78,7 +79,7 @@ def multiply_add(a, b, c, out=None, *, device=None, kernel=None, params=None):
     TypeError
         A dtype that `add` does not take.
     OverflowError
-        A Python integer that the arrays' dtype has no room for.
+        A Python integer that is too large for the arrays' dtype.
 
     See Also
     --------
@@ -107,7 +108,7 @@ def fma(a, b, c, out=None, *, device=None, kernel=None, params=None):
     Returns
     -------
     array
-        Of the kind the inputs are.
+        Of the same library as the inputs.
 
     Raises
     ------
@@ -135,7 +136,7 @@ def transpose(a, axes=None, *more, out=None, device=None, kernel=None, params=No
     Parameters
     ----------
     a : array_like
-        Any rank; any dtype that holds no references.
+        Any rank, any dtype without Python objects.
     axes : sequence of int, optional
         A permutation of the axes, as one tuple. Negative axes count from the end. Without it
         all axes are reversed.
@@ -145,7 +146,7 @@ def transpose(a, axes=None, *more, out=None, device=None, kernel=None, params=No
     Returns
     -------
     array
-        C-contiguous, of the kind `a` is.
+        C-contiguous, of the same library as `a`.
 
     Raises
     ------
@@ -176,7 +177,8 @@ def matmul(a, b, out=None, *, precision=None, device=None, kernel=None, params=N
     """Multiplies matrices, as ``np.matmul``.
 
     out[..., i, j] = sum over l of a[..., i, l] * b[..., l, j]. Leading axes broadcast as
-    batches; a 1-D `a` is a row, a 1-D `b` a column, and that axis is dropped again.
+    batches. A 1-D `a` counts as a row and a 1-D `b` as a column; the result then lacks that
+    axis.
 
     Parameters
     ----------
@@ -185,17 +187,18 @@ def matmul(a, b, out=None, *, precision=None, device=None, kernel=None, params=N
         booleans give whether any product is true, float16 and bfloat16 accumulate in float32.
     precision : {None, "highest", "fast", "tf32", "bf16"}, optional
         The least accuracy that will do for float32 and complex64. None and "highest": the
-        dtype's own. "fast": c in the Notes may be larger by 9, and products by 0 and 1 need not
-        be exact. "tf32" and "bf16": factors are rounded to 11 or to 8 bits, and summed in
-        float32. The kernel that runs has that accuracy or a better one; `explain` says which.
-        On the CPU, and for all other dtypes, it is always the best.
+        dtype's own. "fast": c in the Notes is larger by 9; each number keeps 22 of its 24 bits,
+        so that even its product by 1 need not be exact. "tf32" and "bf16": factors are rounded
+        to 11 or to 8 bits, and summed in float32. The kernel that runs has that accuracy or a
+        better one; `explain` says which. On the CPU, and for all other dtypes, it is always
+        "highest".
     out, device, kernel, params : optional
         As in `add`.
 
     Returns
     -------
     array
-        C-contiguous, of the kind the inputs are.
+        C-contiguous, of the same library as the inputs.
 
     Raises
     ------
@@ -206,9 +209,9 @@ def matmul(a, b, out=None, *, precision=None, device=None, kernel=None, params=N
     Notes
     -----
     An element that sums k products is at most c u times ``sum(|a| * |b|)`` away from the exact
-    sum. u is 2**-24 for float32 and 2**-53 for float64. c is min(k, 256) + ceil(k / 256) - 1
-    for most kernels of the CPU, and 2 k + 4 or less on every device; docs/numerics.md has each
-    kernel's. The same call gives the same bits on the same device.
+    sum. u is 2**-24 for float32 and 2**-53 for float64. c is at most 2 k + 4 on every device,
+    and min(k, 256) + ceil(k / 256) - 1 for most kernels of the CPU; docs/numerics.md has that
+    of each kernel. The same call gives the same bits on the same device.
 
     Examples
     --------

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["rdf"]
 
 
+@_road.refusing
 @_road.rounded
 def rdf(
     points,

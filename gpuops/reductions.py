@@ -43,8 +43,7 @@ def reduce(a, op="sum", axis=None, dtype=None, out=None, keepdims=False, initial
         are int64 or uint64, means of integers float64, and floats keep their dtype.
     out : array, optional
         Takes the result. Without `dtype` the elements are cast to NumPy's common dtype of `a`
-        and `out` first. With ``out=...`` (Ellipsis) a result without axes is an array, no
-        scalar.
+        and `out` first. With ``out=...`` (Ellipsis) a 0-d result is an array, not a scalar.
     keepdims : bool
         Keeps reduced axes with extent 1.
     initial : scalar, optional
@@ -53,9 +52,9 @@ def reduce(a, op="sum", axis=None, dtype=None, out=None, keepdims=False, initial
     where : array_like of bool, optional
         Broadcast against `a`; elements where it is False do not take part.
     exact : bool
-        For "sum" and "mean": rounds the real sum of the terms, or the real quotient, once to
-        the result's dtype. Then no order of the terms, no cut into chunks and no device
-        changes a bit (exact/v1 of docs/numerics.md).
+        For "sum" and "mean": computes the exact sum or quotient, and rounds it once to the
+        result's dtype. Then no order of the terms, no cut into chunks and no device changes a
+        bit (exact/v1 of docs/numerics.md).
     device, kernel, params : optional
         As in `add`; see ``gpuops.kernels("reduce")``.
 
@@ -70,7 +69,7 @@ def reduce(a, op="sum", axis=None, dtype=None, out=None, keepdims=False, initial
         An axis is out of range.
     ValueError
         An axis is given twice, an array does not fit the shape of `a` or of the result, or
-        there are no elements to take a minimum, a maximum or the place of one from.
+        there are no elements to take a minimum or maximum, or the position of one, from.
     TypeError
         A dtype that is not listed above, a mask that is not of bool, or a cast that NumPy
         would refuse.
@@ -104,8 +103,8 @@ def sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, wh
         exact=False, device=None, kernel=None, params=None):  # fmt: skip
     """Sums over axes, as ``np.sum``, with the same bits on every device.
 
-    It is ``reduce(a, "sum")``. With ``exact=True`` the real sum is rounded once, so that the
-    order of the terms changes nothing either.
+    It is ``reduce(a, "sum")``. With ``exact=True`` the exact sum is rounded once, so that the
+    order of the terms changes no bit, either.
 
     Examples
     --------
@@ -168,8 +167,7 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=False, where=NO_VALUE, *, 
          device=None, kernel=None, params=None):  # fmt: skip
     """Arithmetic mean over axes, as ``np.mean``; integers in float64.
 
-    It is ``reduce(a, "mean")``. With ``exact=True`` the real sum over the number of terms is
-    rounded once.
+    It is ``reduce(a, "mean")``. With ``exact=True`` the exact quotient is rounded once.
 
     Examples
     --------

@@ -28,7 +28,7 @@ _local = _Local()
 
 
 class schedule(contextlib.ContextDecorator):  # a function to its callers
-    """Runs kernels on `sim` with another order of turns, inside a `with` block.
+    """Runs the threads of kernels on `sim` in another order, inside a `with` block.
 
     It holds for the calls of this thread, and can be entered again. `profile` counts in
     lockstep whatever the schedule is.
@@ -43,20 +43,20 @@ class schedule(contextlib.ContextDecorator):  # a function to its callers
         "random": one thread at a time, until some access, then any other; blocks in any order.
         Without it the order stays as it is.
     seed : int
-        Of "random", between 0 and 2**64 - 1: the same one gives the same order.
+        For "random", from 0 to 2**64 - 1: the same seed gives the same order.
     checks : bool, optional
-        False: no access is looked at for mistakes, so that a kernel shows what it computes in
-        spite of them; True: each is, whatever ``GPUOPS_SIM_CHECKS`` says.
+        False: accesses are not checked for mistakes, so that you see what a wrong kernel
+        computes. True: they are checked, whatever ``GPUOPS_SIM_CHECKS`` says.
 
     Returns
     -------
     context manager
-        For a `with` block; it gives nothing.
+        For a `with` block.
 
     Raises
     ------
     ValueError
-        For an order that is not known, or a seed out of range or without "random".
+        An unknown word, a seed out of range, or a seed without "random".
     DeviceUnavailableError
         The sim backend is not built.
 
@@ -80,6 +80,8 @@ class schedule(contextlib.ContextDecorator):  # a function to its callers
             raise ValueError(f"schedule: seed is between 0 and 2**64 - 1, not {seed}")
         if seed and turns != "random":
             raise ValueError(f"schedule: seed is of 'random', and turns is {turns!r}")
+        if not (checks is None or isinstance(checks, (bool, int))):
+            raise TypeError(f"schedule: checks is {brief(checks)}, expected True or False")
         check(parse("sim") or parse("cpu"))
         self._wanted = f"random:{seed}" if turns == "random" else turns
         self._checks = checks

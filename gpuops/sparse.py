@@ -148,14 +148,14 @@ class SparseMatrix:
         return DeviceArray(_core.upload(a, (self.device.backend, self.device.ordinal)))
 
     def operands(self) -> tuple[tuple, dict[str, Any]]:
-        """What the core takes: data, indices and indptr, and what it is told of them."""
+        """Internal: the arrays that the core takes, and how it has to read them."""
         n = self.shape[0]
         meaning = {"csr": True, "n": n, "columns": n, "checked": True}
         return self._kept, {**meaning, "longest": self._longest}
 
     def complete(self, meaning: dict[str, Any], dtype: np.dtype, divides: bool) -> None:
-        """Adds the diagonal for a call that divides by it, or has the core look for it again:
-        in another dtype its terms may add up to another number, and a zero is named there."""
+        """Internal: adds the diagonal for a call that divides by it. In another dtype the core
+        looks for it again, since its terms may add up to another number there."""
         if not divides:
             return
         if self._diagonal is None:

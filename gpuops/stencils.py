@@ -184,7 +184,7 @@ class Stencil:
         return csr_array((values[there], columns[there], indptr), shape=self.shape)
 
     def placed(self, f: Any, device: Any, kernel: Any) -> Stencil:
-        """What stands for it where a call with this f runs: its coefficients are there."""
+        """Internal: the stencil, with coefficients where a call with f runs."""
         place = _road.choose_device(
             "jacobi_step", (self.coefficients, f, f), device, kernel, self.operands()[1]
         )
@@ -199,12 +199,12 @@ class Stencil:
         return self._kept[place]
 
     def operands(self) -> tuple[tuple, dict[str, Any]]:
-        """What the core takes, and what it is told of it."""
+        """Internal: the arrays that the core takes, and how it has to read them."""
         meaning = {"csr": False, "grid": self.grid, "bc": _BOUNDARIES.index(self.bc)}
         return (self._held,), {**meaning, "checked": True}
 
     def complete(self, meaning: dict[str, Any], dtype: np.dtype, divides: bool) -> None:
-        """Looks once for zeros on the diagonal: the sentence is that of the CSR matrix."""
+        """Internal: looks once for zeros on the diagonal; the error is as for CSR."""
         if not divides or self._divides:
             return
         # Where terms of the ends add to the diagonal only the whole matrix tells.
@@ -226,7 +226,8 @@ def _grid(op: str, shape) -> tuple[int, ...]:
     grid = tuple(_road.index(op, "an extent of shape", n) for n in extents)
     if not 1 <= len(grid) <= 3 or min(grid) < 0 or math.prod(grid) >= 1 << 62:
         raise ValueError(
-            f"{op}: shape is {shape!r}, expected 1 to 3 extents that are not negative"
+            f"{op}: shape is {shape!r}, expected 1 to 3 extents that are not negative, and "
+            "fewer than 2^62 points"
         )
     return grid
 

@@ -31,7 +31,7 @@ class Sweep(Table):
         The operation and the kernel.
     device : Device
     rows : tuple of Row
-        One for each combination; what a Ladder's rows have, and `params`.
+        One for each combination, like the rows of a Ladder, with `params`.
     call : str
         What was called, with shapes and dtypes.
     numpy : None
@@ -81,7 +81,7 @@ def sweep(
     ValueError
         There is no such kernel, or none that has tunables.
     TypeError
-        A tunable that is no integer; what the call itself raises.
+        A tunable that is not an integer; and whatever the call itself would refuse.
 
     Examples
     --------

@@ -48,7 +48,7 @@ class Timer:
     Attributes
     ----------
     label : str
-        What stands before the time when it is printed; the one argument.
+        A text that is printed before the time. It is the only argument.
 
     Examples
     --------

@@ -43,12 +43,12 @@ class Timing:
     upload, download : float
         The transfers: 0 on the CPU and for device arrays.
     total : float
-        All that the caller waits for. An operation writes into a result that is there already,
-        as with ``out=``. A function that is no operation is timed as a whole.
+        All that the caller waits for. An operation writes into an existing result, as with
+        ``out=``. Any other function is timed as a whole.
     new_result : float
-        The time of the whole call when it makes a new result, whose memory the system has to
-        hand out if it is large (32 MiB and more); ``out=`` saves that. Only on the CPU, for an
-        operation that was called without ``out=``.
+        The time of the whole call if it makes a new result. The system has to provide the
+        memory of a large one (32 MiB and more), which takes time; ``out=`` saves that. Only on
+        the CPU, for an operation that was called without ``out=``.
     op, device, name : str, Device, str
         The operation, where it ran and by which kernel; None for another function.
     bytes, flops : float
@@ -85,7 +85,7 @@ class Timing:
 
     @property
     def gbps(self) -> float | None:
-        """The fewest bytes that the operation must move, over the kernel's time: 10^9 a second.
+        """The fewest bytes that the operation must move, over the kernel's time, in GB/s.
 
         None on sim, whose time says nothing about a GPU's.
         """
@@ -113,11 +113,11 @@ class Timing:
 
     def facts(self) -> list[tuple[str, str]]:
         """Label and text of every line of the report."""
-        made = " into a result that is there" if self.device == CPU else ""
+        made = " into an existing result (out=)" if self.device == CPU else ""
         lines = [("total", repr(self.total) + made)]
         if self.new_result:
             lines.append(
-                ("new result", f"{self.new_result!r} without out=, its memory's pages too")
+                ("new result", f"{self.new_result!r} without out=: new memory takes time, too")
             )
         if self.on_sim:
             lines.append(("note", SIM))
@@ -178,13 +178,14 @@ def benchmark(
     Returns
     -------
     Timing
-        An operation stores into a result that is there already; `new_result` is the time of
-        the call that makes one.
+        An operation stores into an existing result; `new_result` is the time of the call that
+        makes a new one.
 
     Raises
     ------
     TypeError
-        `func` is not callable, `args` no tuple, `kwargs` no dict; and what the call refuses.
+        `func` is not callable, `args` no tuple or `kwargs` no dict; and whatever the call
+        itself would refuse.
     ValueError
         There is no such operation, or a number of runs is out of range.
 
@@ -255,7 +256,8 @@ def _one(value) -> str:
         except ValueError:  # two arrays, as the types of two sets
             return " and ".join(map(_one, value))
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-    if shape is not None and dtype is not None and shape != ():
+    is_array = not isinstance(value, type)  # a scalar type, as dtype=np.float64, has both too
+    if is_array and shape is not None and dtype is not None and shape != ():
         return f"{tuple(shape)} {str(dtype).removeprefix('torch.')}"
     is_plain = isinstance(value, (int, float, complex, str, tuple, np.generic)) or value is None
     return f"{value}"[:40] if is_plain else getattr(value, "__name__", type(value).__name__)

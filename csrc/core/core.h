@@ -1,139 +1,17 @@
 /*
- * core.h - the seams: task, descriptor, ladder, context, backend and host. One road runs them
- * all.
+ * core.h - the seams: choosing a row, descriptor, backend, and core's own helpers. row.h has
+ * those that kernels need. One road runs them all.
  */
 #ifndef GOP_CORE_H
 #define GOP_CORE_H
 
-#include "core/arrays/geometry.h"
-#include "gpuops.h"
+#include "core/row.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#if defined(__GNUC__)
-#define GOP_PRINTF(text, first) __attribute__((format(printf, text, first), cold))
-#define GOP_MUST_CHECK __attribute__((warn_unused_result))
-#else
-#define GOP_PRINTF(text, first)
-#define GOP_MUST_CHECK
-#endif
-
-/* Leaves the enclosing function with the first failure. */
-#define GOP_TRY(expression)                                                                    \
-    do {                                                                                       \
-        const gop_status gop_try_status = (expression);                                        \
-        if (gop_try_status != GOP_OK) return gop_try_status;                                   \
-    } while (0)
-
-/* ---- task: a validated call, staged onto one device ---- */
-
-typedef struct gop_task {
-    const gop_call *call; /* for op and params */
-    int nin, nout;
-    gop_array in[GOP_MAX_INPUTS]; /* on the device; aligned to their items, strides too */
-    gop_array out[GOP_MAX_OUTPUTS];
-    gop_geometry geometry;
-    void *scratch;                  /* what the plan asked for, not initialised */
-    int64_t tune[GOP_MAX_TUNABLES]; /* in the order of the row's tunables */
-    const struct gop_plan *plan;    /* what the row decided */
-    int64_t finding; /* of the check: a number that the operation knows; 0: none. Below 0: what
-                        the kernels are to assume and check themselves */
-} gop_task;
-
-/* ---- context: one per device and host thread; a backend's own context begins with it ---- */
-
-typedef struct gop_device_info {
-    char name[128];
-    int major, minor; /* compute capability; 0 on a CPU */
-    int processors;   /* multiprocessors, or CPU threads in use */
-    int max_threads_per_block;
-    int warp;
-    int64_t shared_per_block;    /* bytes, with opt-in */
-    int64_t memory, memory_free; /* bytes; -1: not known */
-    int64_t l2;                  /* bytes */
-    double clock, bandwidth;     /* Hz; of the memory, bytes a second; 0: not known */
-    char detail[256];            /* one line more: instruction set, driver, ... */
-} gop_device_info;
-
-typedef struct gop_backend gop_backend;
-
-typedef struct gop_ctx {
-    const gop_backend *backend; /* the table of this device, where facts differ by device */
-    gop_device device;
-    gop_device_info info;
-    int timed;    /* events stand around its launches */
-    int imagined; /* a GPU that is not there, for explain alone: plans are made, nothing runs */
-} gop_ctx;
-
-/* ---- ladder ---- */
-
-typedef enum gop_role {
-    GOP_CONFORMING, /* keeps every promise: a choice may have it as a candidate (choice.h) */
-    GOP_TEACHING,   /* runs by name; the caveat says what it does not promise */
-    GOP_YARDSTICK,  /* timed, never an answer */
-    GOP_CANDIDATE,  /* should keep every promise and runs by name, until it ran on a GPU */
-} gop_role;
-
-typedef struct gop_tunable {
-    const char *name;
-    int count;
-    int64_t values[16]; /* allowed; the first is the default */
-} gop_tunable;
-
-/* Enqueues (CUDA) or does (CPU) one step of a task. Never allocates, synchronises or prints. */
-typedef gop_status (*gop_launch)(gop_ctx *ctx, const gop_task *task, int64_t step);
-
-/* What a row will do with a task, decided once by its plan() for explain, ladder, benchmark and
- * the run; a launch decides nothing. It is made before memory is acquired, so it holds
- * alignments but no addresses. */
-enum { GOP_PLAN_BYTES = 3072 };
-typedef struct gop_plan {
-    gop_launch launch; /* the row's own for the dtype, unless its plan() finds a closer one */
-    int64_t steps;     /* launches; none takes much over 100 ms, so that Ctrl-C is heard */
-    size_t scratch;    /* bytes of the device's memory that they need besides */
-    gop_precision precision; /* class of the result, best unless the row's plan says other */
-    float cost; /* what the row's candidate asks for after the plan (choice.h), if it does */
-    /* Tiles, grids: whatever the row keeps for its launch; aligned for any type. */
-    union {
-        max_align_t widest;
-        void *address;
-        unsigned char bytes[GOP_PLAN_BYTES];
-    } own;
-} gop_plan;
-
-/* A row's own part of a plan. */
-#define GOP_OWN(type, plan)                                                                    \
-    ((type *)(void *)((plan)->own.bytes +                                                      \
-                      0 * sizeof(char[sizeof(type) <= GOP_PLAN_BYTES ? 1 : -1])))
-
-typedef struct gop_row {
-    const char *name; /* one word */
-    const char *note; /* what changed from the row above, and the hardware fact that pays */
-    gop_role role;
-    const char *caveat;             /* teaching: what it does not promise; else NULL */
-    const char *lecture;            /* tag of the lecture the kernel comes from, or NULL */
-    gop_launch launch[GOP_NDTYPES]; /* by the dtype of in[0]; NULL: not for this dtype */
-    gop_tunable tunables[GOP_MAX_TUNABLES]; /* ends at the first without a name */
-    /* Fills the plan, of which launch, steps, scratch and precision have their defaults; or
-     * refuses: gop_fail(GOP_REFUSED, ...) with a sentence. NULL: the defaults will do. */
-    gop_status (*plan)(const gop_ctx *ctx, const gop_task *task, gop_plan *plan);
-    uint32_t dtypes;    /* bits of those without a launch above for which plan() finds one */
-    uint32_t imagined;  /* of those that it takes in another build: plans are made, no launch */
-    int exact;          /* takes calls that are exact, and no others */
-    const char *before; /* the name that it had before; NULL: it has had no other */
-} gop_row;
-
-typedef struct gop_ladder {
-    int count;
-    const gop_row *const *rows;      /* in the order of reading */
-    const struct gop_choice *choice; /* what runs without a name: choice.h */
-} gop_ladder;
-
 int gop_row_takes(const gop_row *row, gop_dtype dtype);
-#define GOP_EVERY_DTYPE ((UINT32_C(1) << GOP_NDTYPES) - 1)
-
 /* The row that runs and its plan: by name, or as the ladder's choice says. Resolves the
  * tunables. */
 gop_status gop_choose(const gop_ctx *ctx, gop_task *task, const char *kernel, int timing,
@@ -308,36 +186,12 @@ const char *gop_backend_name(gop_backend_id id);
 /* 1 and its number, or 0 where no backend has the name. */
 int gop_backend_find(const char *name, gop_backend_id *id);
 
-/* ---- host: what core lends to a backend library ---- */
-
-/* Items [begin, end) for one worker, worker < gop_threads(). */
-typedef void (*gop_body)(void *argument, int64_t begin, int64_t end, int worker);
-typedef int (*gop_crew_body)(void *argument, int worker); /* worker 0: the calling thread */
-
-typedef struct gop_host {
-    uint32_t abi;
-    gop_backend_id id; /* the number that the library's devices bear */
-    gop_status (*fail)(gop_status code, const char *format, ...);
-    gop_error *(*error)(void); /* the calling thread's, to add native_code, requested, ... */
-    void *(*alloc)(size_t bytes);
-    void (*release)(void *memory);
-    gop_status (*parallel)(int64_t items, int64_t grain, gop_body body, void *argument);
-    gop_status (*interrupted)(void);
-    void (*pack)(const gop_array *from, int64_t first, int64_t count, void *to);
-    void (*unpack)(const gop_array *to, int64_t first, int64_t count, const void *from);
-    int (*fault)(const char *site); /* 1: pretend that this site failed */
-    gop_status (*crew)(int most, gop_crew_body body, void *argument);
-    int (*wanted_elsewhere)(void);
-    int64_t (*array_bytes)(const gop_array *array);
-} gop_host;
-
 /* A backend library exports only this: const gop_backend *gop_backend_open(uint32_t, const
  * gop_host *). */
 typedef const gop_backend *(*gop_backend_open_fn)(uint32_t abi, const gop_host *host);
 
 /* ---- core's own helpers ---- */
 
-gop_status gop_fail(gop_status code, const char *format, ...) GOP_PRINTF(2, 3);
 gop_error *gop_error_slot(void);
 /* While on, failures of this thread only keep codes, no sentences: for rows that are passed
  * over. */

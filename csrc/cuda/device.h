@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #include "core/arrays/axes.h"
-#include "core/core.h"
+#include "core/row.h"
 #include "cuda/launch.h"
 
 /* ---- element types ---- */
@@ -120,22 +120,7 @@ template <typename T> GOP_DEVICE void store128(T *address, const vec128<T> &v)
             nullptr, nullptr, f<float>, f<double>, nullptr, nullptr                            \
     }
 
-/* ---- ladders ---- */
-
-/* The ladder of an op: ROWS(ROW) lists its kernels as ROW(op, name), as a reader meets them;
- * each is the gop_row op_name_row of a file of its own. op_choice is in choose.cu. */
-#define GOP_CUDA_LADDER(op, ROWS)                                                              \
-    ROWS(GOP_ROW_DECLARED)                                                                     \
-    extern const gop_choice op##_choice;                                                       \
-    static const gop_row *const op##_rows[] = {ROWS(GOP_ROW_LISTED)};                          \
-    extern "C" {                                                                               \
-    extern const gop_ladder gop_cuda_##op;                                                     \
-    const gop_ladder gop_cuda_##op = {sizeof op##_rows / sizeof *op##_rows, op##_rows,         \
-                                      &op##_choice};                                           \
-    }                                                                                          \
-    static_assert(sizeof op##_rows > 0, "a ladder has rows")
-#define GOP_ROW_DECLARED(op, name) extern const gop_row op##_##name##_row;
-#define GOP_ROW_LISTED(op, name) &op##_##name##_row,
+/* ---- for plans ---- */
 
 /* Whether a plan is for a GPU: a real one, or one that explain() is asked about. */
 static inline bool gop_is_for_gpu(const gop_ctx *ctx)

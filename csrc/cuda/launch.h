@@ -7,20 +7,13 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
-#include "core/core.h"
+#include "core/row.h"
 
 #define GOP_DEVICE __device__ __forceinline__
 
 /* The host that opened this library; set by gpuops_cuda.cu. */
 extern const gop_host *gop_services;
 #define gop_fail gop_services->fail
-
-/* A CUDA context: core's, then the stream. */
-struct gop_cuda_ctx {
-    gop_ctx base;
-    cudaStream_t stream;
-    cudaEvent_t events[GOP_EVENTS];
-};
 
 /* The blocks of a launch, and how many neighbours along x are a cluster (sm90.h); 0: none. */
 struct gop_cuda_grid {
@@ -113,6 +106,15 @@ static inline gop_status gop_cuda_launch_(gop_ctx *ctx, gop_cuda_how how, const 
 {
     return gop_cuda_launcher_<P...>::enqueue(ctx, how, name, kernel, grid, block, shared,
                                              P(arguments)...);
+}
+
+/* Dependent kernels may be scheduled from here on (the trigger of programmatic dependent
+ * launch). */
+GOP_DEVICE void launch_dependents(void)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    cudaTriggerProgrammaticLaunchCompletion();
+#endif
 }
 
 /* Waits until the kernel before has ended and its stores are visible. */

@@ -52,7 +52,7 @@ static int place_of_arrays(gop_request *r)
             PyErr_Format(PyExc_TypeError,
                          "%s: its arrays live on %S and on %S; bring them together with "
                          "to_device, or say device=",
-                         gop_descriptor_of(r->call.op)->name, one, other);
+                         gop_call_name(&r->call), one, other);
         Py_XDECREF(one);
         Py_XDECREF(other);
         return -1;

@@ -232,8 +232,8 @@ int gop_sim_stored_late(const gop_sim_worker *w, const gop_sim_access *a)
              "%s has stored to so far: store to it first, and put __syncthreads() between%s; "
              "thread (%u, %u, %u) %s stores there only later",
              text,
-             passed ? " the store and the load (the __syncthreads() that all threads have "
-                      "passed comes before both)"
+             passed ? " the store and the load (the __syncthreads() that is there comes before "
+                      "both)"
                     : e->waits,
              t.x, t.y, t.z, place);
     e->access.bytes = 0;
@@ -246,6 +246,11 @@ static gop_status early_said(const gop_sim_worker *w, const char *stores)
     const gop_sim_early *e = &w->checks->early;
     char text[640];
     early_text(w, text);
+    if (e->barrier == 1 && e->own) /* what a sum or a counter lacks is its start */
+        return gop_fail(GOP_DEVICE_FAILED,
+                        "%s %s: store its first value, as 0, before that; if another thread "
+                        "does so, put __syncthreads() between%s",
+                        text, stores, e->waits);
     if (e->barrier == 1)
         return gop_fail(GOP_DEVICE_FAILED,
                         "%s %s: store to it first, and put __syncthreads() between%s", text,
@@ -253,9 +258,8 @@ static gop_status early_said(const gop_sim_worker *w, const char *stores)
     return gop_fail(/* another barrier would not help */
                     GOP_DEVICE_FAILED,
                     "%s %s, though all have passed a barrier: compare the places that are "
-                    "stored to with "
-                    "those that are loaded, also in the last block, where some threads store "
-                    "nothing",
+                    "stored to with those that are loaded (in the last block some threads may "
+                    "store nothing)",
                     text, stores);
 }
 
@@ -283,23 +287,23 @@ static gop_sim_index index_of(gop_sim_index size, uint32_t number)
 static const char *advice_of(const gop_sim_clash *c)
 {
     if (c->updates)
-        return "with nothing that orders the two: a race; both load it, change it and store "
+        return ", and nothing orders the two: a race; both load it, change it and store "
                "it, so that updates get lost: use an atomic, as atomicAdd(&c[i], 1) for "
                "c[i]++";
     if (c->half == GOP_SIM_READER)
-        return "with nothing that orders the two blocks: a race; the other block fences before "
+        return ", and nothing orders the two blocks: a race; the other block fences before "
                "its atomic, so the half that is missing is this block's: put __threadfence() "
                "between its atomic and this access";
     if (c->half == GOP_SIM_WRITER)
-        return "with nothing that orders the two blocks: a race; the half that is missing is "
+        return ", and nothing orders the two blocks: a race; the half that is missing is "
                "the other block's: put __threadfence() between its access and its atomic, "
                "which "
                "comes last";
     if (c->access.kind == GOP_SIM_STORE && c->other.kind == GOP_SIM_STORE && c->is_one_place)
-        return "with nothing that orders the two: a race; both store there, so that one value "
+        return ", and nothing orders the two: a race; both store there, so that one value "
                "is lost: give each thread an element of its own, or let one alone store";
     if (c->block != c->other.block)
-        return "with nothing that orders the two blocks: a race; if others still load this "
+        return ", and nothing orders the two blocks: a race; if others still load this "
                "array, store the results to a second array; else start another kernel for what "
                "comes after; or, if the blocks meet at an atomic, put __threadfence() between "
                "the accesses and an atomic of both blocks: in the block that stores after its "
@@ -307,23 +311,25 @@ static const char *advice_of(const gop_sim_clash *c)
     /* A block's counter is set, incremented and read: three phases, with barriers between. */
     if (c->access.kind == GOP_SIM_ATOMIC || c->other.kind == GOP_SIM_ATOMIC)
         return c->is_shared
-                   ? "with no barrier between: a race; put __syncthreads() between them; only "
+                   ? " with no barrier between: a race; put __syncthreads() between them; only "
                      "if their order does not matter read it by an atomic, as "
                      "atomicAdd(&c[i], 0), and store it by one, as atomicExch(&c[i], x)"
-                   : "with no barrier between: a race; read it by an atomic, as "
+                   : " with no barrier between: a race; read it by an atomic, as "
                      "atomicAdd(&c[i], 0), and store it by one, as atomicExch(&c[i], x), "
                      "or put __syncthreads() between them";
     const int is_warp = c->other.lane / GOP_SIM_WARP == c->lane / GOP_SIM_WARP;
     if (c->is_shared)
         return is_warp
-                   ? "with no barrier between: a race; put __syncthreads(), or __syncwarp() "
+                   ? " with no barrier between: a race; put __syncthreads(), or __syncwarp() "
                      "as they are of one warp, between them"
-                   : "with no barrier between: a race; put __syncthreads() between them";
-    return is_warp ? "with no barrier between: a race; put __syncthreads(), or __syncwarp() as "
-                     "they are of one warp, between them; of a stencil in place store the "
-                     "results to a second array"
-                   : "with no barrier between: a race; put __syncthreads() between them; of a "
-                     "stencil in place store the results to a second array";
+                   : " with no barrier between: a race; put __syncthreads() between them";
+    return is_warp
+               ? " with no barrier between: a race; put __syncthreads(), or __syncwarp() as "
+                 "they are of one warp, between them; or, if threads overwrite what their "
+                 "neighbours load, store the results to a second array"
+               : " with no barrier between: a race; put __syncthreads() between them; or, if "
+                 "threads overwrite what their neighbours load, store the results to a "
+                 "second array";
 }
 
 int gop_sim_race(const gop_sim_launch *l, const gop_sim_clash *c)
@@ -336,7 +342,7 @@ int gop_sim_race(const gop_sim_launch *l, const gop_sim_clash *c)
         snprintf(block, sizeof block, "block (%u, %u, %u), ", b.x, b.y, b.z);
     gop_sim_who_of(l, index_of(l->grid, c->block), index_of(l->block, c->lane), c->access.pc,
                    text);
-    gop_fail(GOP_DEVICE_FAILED, "%s %s %s memory %s that %sthread (%u, %u, %u) %s %s %s", text,
+    gop_fail(GOP_DEVICE_FAILED, "%s %s %s memory %s that %sthread (%u, %u, %u) %s %s%s", text,
              does[c->access.kind], c->is_shared ? "shared" : "global",
              gop_sim_element_text(&c->element, name), block, t.x, t.y, t.z, place, c->did,
              advice_of(c));

@@ -256,10 +256,12 @@ static gop_status check_launch(const gop_sim_launch *l)
     const size_t shared = gop_sim_most_shared(l, GOP_SIM_DYNAMIC);
     if (blocks == 0 || lanes == 0 || lanes > most || b.z > 64 || g.x > 0x7fffffffu ||
         g.y > 65535 || g.z > 65535)
-        return gop_fail(GOP_DEVICE_FAILED,
-                        "sim: %s: a grid of (%u, %u, %u) blocks of (%u, %u, %u) threads, "
-                        "expected none empty, and at most %d threads in a block",
-                        l->kernel, g.x, g.y, g.z, b.x, b.y, b.z, (int)most);
+        return gop_fail(
+            GOP_DEVICE_FAILED,
+            "sim: %s: a grid of (%u, %u, %u) blocks of (%u, %u, %u) threads, "
+            "expected at least one block and one thread, and at most %d threads in a "
+            "block",
+            l->kernel, g.x, g.y, g.z, b.x, b.y, b.z, (int)most);
     if (l->shared > shared)
         return gop_fail(GOP_DEVICE_FAILED,
                         "sim: %s: the launch asks for %zu bytes of shared memory, expected at "

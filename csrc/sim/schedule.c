@@ -3,6 +3,7 @@
  */
 #include "sim/schedule.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +25,10 @@ static int read_text(const char *text, gop_sim_schedule *schedule)
         if (strlen(names[i]) != length || strncmp(text, names[i], length) != 0) continue;
         char *end = NULL;
         schedule->turns = (gop_sim_turns)i;
+        errno = 0;
         schedule->seed = colon ? strtoull(colon + 1, &end, 10) : 0;
-        return !colon || (i == GOP_SIM_RANDOM && end != colon + 1 && *end == 0);
+        return !colon || (i == GOP_SIM_RANDOM && colon[1] >= '0' && colon[1] <= '9' &&
+                          *end == 0 && !errno);
     }
     return 0;
 }
@@ -38,8 +41,9 @@ static void read_environment(void)
     gop_sim_schedule set;
     if (was_read) return;
     was_read = 1;
-    is_wrong = text && !read_text(text, &set);
-    if (text && !is_wrong) first = set;
+    if (!text || !*text) return;
+    is_wrong = !read_text(text, &set);
+    if (!is_wrong) first = set;
 }
 
 const char *gop_sim_set_schedule(const char *text)

@@ -105,9 +105,10 @@ static gop_status check_room(const gop_ctx *ctx, size_t bytes)
                         "GPUOPS_SIM_MEMORY is '%.40s', expected a whole number of bytes", set);
     const size_t used = gop_sim_memory_used(), left = used < total ? total - used : 0;
     if (bytes <= left) return GOP_OK;
+    const char *const rules = gop_sim_rules_of[ctx->device.ordinal].name;
     gop_fail(GOP_NO_DEVICE_MEMORY,
-             "sim:%d is out of memory: %zu bytes were asked for, %zu of %zu are free",
-             ctx->device.ordinal, bytes, left, total);
+             "sim%s%s is out of memory: %zu bytes were asked for, %zu of %zu are free",
+             *rules ? ":" : "", rules, bytes, left, total);
     gop_error *error = gop_services->error();
     error->requested = (int64_t)bytes;
     error->free = (int64_t)left;

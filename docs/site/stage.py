@@ -198,6 +198,14 @@ def symptoms(text: str) -> list[tuple[str, str, str]]:
     return found
 
 
+_BOX = """\
+<input id="error-search" type="search" placeholder="Paste the sentence of an error here"
+  aria-label="The sentence of an error">
+<ul id="error-found"></ul>
+<script src="_static/errors.js"></script>
+<script src="_static/search_errors.js"></script>"""
+
+
 def errors(folder: pathlib.Path) -> None:
     """The catalogue behind the search of troubleshooting.md, and as a list below it."""
     path = folder / "troubleshooting.md"
@@ -212,7 +220,8 @@ def errors(folder: pathlib.Path) -> None:
     (static / "errors.js").write_text(f"const SENTENCES = {json.dumps(data)};\n")
     rows = [f"| {ladder_pages.cell(text)} | [{titles[page]}]({page}) |" for text, page in found]
     table = "\n".join(["| sentence | page that helps |", "|---|---|", *rows])
-    path.write_text(path.read_text().replace("<!-- catalogue -->", table))
+    text = path.read_text().replace("<!-- catalogue -->", table)
+    path.write_text(text.replace("<!-- box -->", _BOX))
 
 
 def main(folder: pathlib.Path) -> None:

@@ -137,7 +137,8 @@ def as_words(a, order):
 
 def _word(dtype: np.dtype) -> tuple[np.dtype, int]:
     """The dtype that moves in the core, the array's own if known, and how many make an item."""
-    if dtype.kind in "biufc" and dtype.isnative and dtype.char not in "gGqQ":
+    numpys_own = dtype.isbuiltin != 2  # ml_dtypes' float8_e5m2 has NumPy's kind "f", too
+    if dtype.kind in "biufc" and dtype.isnative and numpys_own and dtype.char not in "gGqQ":
         return dtype, 1
     size = min(dtype.itemsize & -dtype.itemsize, 16)
     return np.dtype("c16" if size == 16 else f"u{size}"), dtype.itemsize // size

@@ -269,8 +269,8 @@ class Solver:
             return in_calls(self.system, self.rules, bar, self.how)
         if self.whole and self.in_calls:
             raise KernelRefusedError(
-                f"jacobi: kernel {self.whole!r} makes all steps by itself, and for a callback "
-                "Python makes each: name a kernel of jacobi_step"
+                f"jacobi: kernel {self.whole!r} makes all steps in one call, but a callback "
+                "needs a call for each step: name a kernel of jacobi_step"
             )
         return in_steps(self.system, self.rules, callback, bar, self.how)
 

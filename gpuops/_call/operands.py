@@ -166,7 +166,7 @@ def cast(op: str, name: str, a, dtype: np.dtype):
         way = f".to(torch.{dtype})" if a._kind == "torch" else f".astype({str(dtype)!r})"
         raise TypeError(
             f"{op}: {name} is a device array of {a.dtype} where {dtype} is needed; device "
-            f"arrays are cast by their own method alone: make them of one dtype, {name}{way}"
+            f"arrays are never cast by themselves: bring them to one dtype, {name}{way}"
         )
     return cast_host(op, a, dtype)
 

@@ -15,6 +15,7 @@ from .road import operand
 
 Row = tuple[float, ...]  # of three numbers
 
+LARGE = 1e90  # a longer box or a shorter than its inverse has no volume in float64
 OPEN = 2.0**100  # stands for an infinite length: less than half of it is never shifted
 # By which r_max may be beyond the limit: 8 ulps, of float32 where one of the numbers was one.
 TOLERANCE, NARROW = 1 + 2.0**-49, 1 + 2.0**-20
@@ -126,6 +127,13 @@ def _box(value: np.ndarray, name: str) -> Box | None:
                          f"not {value.tolist()}")  # fmt: skip
     if endless.all():
         return None
+    rows = rest if value.ndim == 2 else rest[: 3 - endless.sum(), None]
+    largest = np.abs(rows).max(axis=-1)
+    if ((largest > LARGE) | ((largest > 0) & (largest < 1 / LARGE))).any():
+        raise ValueError(
+            f"rdf: {name} has lengths of {value.tolist()}, expected {1 / LARGE:g} to "
+            f"{LARGE:g}, which have a volume: take another unit of length"
+        )
     if value.ndim == 2:
         rows = _closed(value, endless, name) if endless.any() else value
         return _opened(_of_rows(rows.tolist(), name), endless)
@@ -139,8 +147,8 @@ def _box(value: np.ndarray, name: str) -> Box | None:
     for angle, i, k in zip(value[3:], (1, 0, 0), (2, 2, 1), strict=True):
         if (endless[i] or endless[k]) and angle != 90.0:
             raise ValueError(
-                f"rdf: {name} is open along an infinite length, which the other two must be "
-                f"perpendicular to: angles of 90, not {value[3:].tolist()}"
+                f"rdf: {name} is open along an infinite length, and the other two must be "
+                f"perpendicular to it: give angles of 90, not {value[3:].tolist()}"
             )
     return _opened(_of_angles([*np.where(endless, 1.0, lengths), *value[3:]], name), endless)
 

@@ -184,7 +184,7 @@ def _numbers(name: str, labels, n: int, known):
             known) else names  # fmt: skip
         if len(strange):
             raise ValueError(
-                f"rdf: {name} has {strange.tolist()[0]!r}, which the first frame has not; "
+                f"rdf: {name} has {strange.tolist()[0]!r}, which the first frame lacks; "
                 f"its types are {brief(known.tolist())}"
             )
         names, numbers = known, place[numbers]

@@ -287,7 +287,9 @@ def _edges(r_max, bins, r_min, found: Frames) -> np.ndarray:
             raise ValueError(f"rdf: r_max must be more than r_min = {r_min}, not {r_max}")
         return np.linspace(r_min, r_max, bins + 1)
     if r_max is not None or _number("r_min", r_min) != 0.0:
-        raise ValueError("rdf: bins are edges, which leave nothing for r_max and r_min to say")
+        raise ValueError(
+            "rdf: bins are edges, which give r_min and r_max already: leave these out"
+        )
     edges = _road.operand("rdf", "bins", bins, "iuf")
     edges = edges.get() if isinstance(edges, DeviceArray) else edges
     if edges.ndim != 1 or len(edges) < 2:

@@ -47,7 +47,7 @@ def exactness(word: str, exact) -> bool:
     if not isinstance(exact, (bool, np.bool_)):
         raise TypeError(f"{word}: exact is {brief(exact)}, expected True or False")
     if exact and word not in ("sum", "mean"):
-        raise TypeError(f"{word}: exact=True is not taken; sum and mean take it")
+        raise TypeError(f"{word}: exact=True is only for sum and mean")
     return bool(exact)
 
 
@@ -68,7 +68,7 @@ def dtypes(word: str, have: np.dtype, asked):
     """The dtypes of the input, of core's result and of the caller's result."""
     if word in ("any", "all", "argmin", "argmax"):
         raise TypeError(
-            f"{word}: dtype is not an argument of it, its result is {result(word, have)}"
+            f"{word}: it has no argument dtype, since its result is {result(word, have)}"
         )
     asked = _road.dtype_of(word, asked)
     if word == "mean" and asked.kind in "biu":
@@ -102,7 +102,7 @@ def mask(word: str, where):
 def initial(word: str, initial, final: np.dtype, core: np.dtype):
     """`initial` as the core takes it: a number of the caller's dtype, never wrapped or cut."""
     if word in ("mean", "any", "all", "argmin", "argmax"):
-        raise TypeError(f"{word}: initial is not an argument of it")
+        raise TypeError(f"{word}: it has no argument initial")
     value = initial
     if not _road.is_weak(initial):
         array = _road.operand(word, "initial", initial)

@@ -42,7 +42,7 @@ __all__ = [
     "Call", "axes", "calls", "cast", "cast_host", "choose_device", "common",
     "dtype_of", "front", "index", "is_bfloat16", "is_weak", "item", "kernel_name", "number",
     "operand", "output", "plain_number", "promote", "public", "read", "read_as",
-    "refuse_word", "rounded", "run", "scalar", "store", "store_check",
+    "refuse_word", "refusing", "rounded", "run", "scalar", "store", "store_check",
 ]  # fmt: skip
 
 # Their modules: gpuops.devices is a function.
@@ -74,11 +74,14 @@ _NOT_TAKEN_BY = {
         for word in ("prod", "min", "max", "any", "all", "argmin", "argmax")
     },
     ("mean", "initial"): "gpuops.sum(a, initial=value) has it, divide that",
+    **{("rdf", word): "give r_min= and r_max=" for word in ("range", "r_range")},
 }
 # Other libraries' keywords, and those of other functions here.
 _ALSO = {
     "axes": "axis", "axis": "axes", "dim": "axis", "dims": "axes", "input": "a",
     "keepdim": "keepdims", "other": "b", "x": "a", "x1": "a", "x2": "b",
+    "b": "f", "tol": "rtol", "max_iter": "maxiter", "maxits": "maxiter",
+    "nbins": "bins", "n_bins": "bins", "n_bin": "bins", "rmax": "r_max", "rmin": "r_min",
 }  # fmt: skip
 
 
@@ -88,6 +91,20 @@ def refuse_word(name: str, word: str, taken=()) -> None:
     way = way or _NOT_TAKEN_BY.get((name, word)) or _NOT_TAKEN.get(word)
     if way:
         raise TypeError(f"{name}: {word}= is not taken; {way}")
+
+
+def refusing(function):
+    """`function`, which refuses other libraries' keywords by `refuse_word`."""
+    taken = inspect.signature(function).parameters
+
+    @functools.wraps(function)
+    def inside(*args, **words):
+        for word in words:
+            if word not in taken:
+                refuse_word(function.__name__, word, taken)
+        return function(*args, **words)
+
+    return inside
 
 
 # By the name of each public function, what makes its Call, or the first of several.

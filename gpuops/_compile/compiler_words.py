@@ -228,7 +228,10 @@ def _plain(words: str, line: str) -> str:
         plain = (
             f"there is no file {at[1] or at[2]}; docs/sim.md lists what sim supports of CUDA"
         )
-    if re.search(r"no matching function for call to '(?:atomic|__shfl)", plain):
+    if re.search(r"no matching function for call to 'atomic\w+\([^,*']*&, ", plain):
+        word = re.search(r"atomic\w+\(\s*([^,]+),", line)
+        plain += f"; its first argument is an address{f': &{word[1]}' if word else ''}"
+    elif re.search(r"no matching function for call to '(?:atomic|__shfl)", plain):
         plain += "; docs/sim.md lists the types that CUDA has it for"
     if "non-void function" in plain:
         plain += ": every way through it ends in a return of a value"

@@ -150,8 +150,9 @@ def _word(found: re.Match[str], depth: int) -> str:
     if found["as"]:
         return f"gop_cl_as<{_type(found['kind'])}>"
     if found["convert"]:
-        mode = f"gop_cl_{found['mode'] or 'rtz'}, {'true' if found['sat'] else 'false'}, "
-        return f"gop_cl_convert<{_type(found['to'])}>::from({mode}"
+        mode = found["mode"] or ("rte" if found["to"][0] in "fd" else "rtz")
+        saturates = "true" if found["sat"] else "false"
+        return f"gop_cl_convert<{_type(found['to'])}>::from(gop_cl_{mode}, {saturates}, "
     if found["vector"]:
         return f"cl_{found['vector']}"
     if found["constant"]:

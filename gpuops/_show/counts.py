@@ -181,18 +181,19 @@ class KernelProfile:
     def draw(
         self, line: int | None = None, kind: str | None = None, ax: Axes | None = None
     ) -> Axes:
-        """A picture of one request: lanes and the sectors, or the banks, that serve them.
+        """Draws one request: its lanes, and the sectors or banks that serve them.
 
-        `line` of the source, `kind` load or store; without them the access of most excess.
+        `line` is a line of the source, `kind` is "load" or "store". Without them it draws the
+        request with the most excess.
         Needs matplotlib; returns the axes.
         """
         return _draw.request(*_draw.found([self], line, kind), ax)
 
     def timeline(self, warp: int | None = 0, ax: Axes | None = None) -> Axes:
-        """A picture of the way that a warp of the first block goes, None: all its warps.
+        """Draws the path of a warp of the first block; with ``warp=None`` of all its warps.
 
-        Lanes down, steps across; a step is a basic block of the code as the C++ compiler made
-        it. Needs matplotlib; returns the axes.
+        There is a row for each lane and a column for each step. A step is a basic block of the
+        code that the C++ compiler made. Needs matplotlib; returns the axes.
         """
         every = sorted({s.warp for s in self.steps})
         return _draw.steps(self, every if warp is None else [warp], ax)
@@ -260,11 +261,11 @@ class Profile:
     def draw(
         self, line: int | None = None, kind: str | None = None, ax: Axes | None = None
     ) -> Axes:
-        """A picture of one request, of whichever kernel has some there: see KernelProfile."""
+        """Draws one request of any of the kernels: see `KernelProfile.draw`."""
         return _draw.request(*_draw.found(self.kernels, line, kind), ax)
 
     def timeline(self, warp: int | None = 0, ax: Axes | None = None) -> Axes:
-        """Lanes x steps of the first kernel's first block: see KernelProfile."""
+        """Draws the path of warps of the first kernel, as `KernelProfile.timeline`."""
         if not self.kernels:
             raise ValueError("timeline: no kernel ran on sim")
         return self.kernels[0].timeline(warp, ax)

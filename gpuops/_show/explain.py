@@ -63,7 +63,7 @@ class Explanation:
         The fewest bytes that the operation must move through memory, and the number of its
         arithmetic operations.
     sector_bytes : float
-        The bytes of all sectors of memory that the arrays lie in.
+        The same, if memory moves whole sectors: the bytes of all sectors that the arrays touch.
     launches : int
         How many kernels are launched.
     upload_bytes, download_bytes : int
@@ -77,9 +77,8 @@ class Explanation:
     why : tuple of str
         The reasons for the device and for the kernel.
     candidates : tuple of Candidate
-        The kernels that may be chosen, in the order in which they are asked. Unless a kernel
-        is named, the first that takes the call runs; where each is expected to take some
-        `seconds`, the fastest.
+        The kernels that gpuops may choose, in the order in which it tries them. The first that
+        takes the call runs; but if they have expected times, `seconds`, the fastest one runs.
     like : str or None
         The GPU that was named by ``like=``.
     new_result : bool
@@ -132,11 +131,11 @@ class Explanation:
         if copied:
             more = (self.launches - 1) * (copy_seconds(self.device, 0) or 0)
             again = f", and {self.launches} launches" if self.launches > 1 else ""
-            sectors = f"{_size(self.sector_bytes)}, all sectors that its arrays lie in"
-            found.append((copied + more, f"as a copy of {sectors}{again}"))
+            sectors = f"{_size(self.sector_bytes)} (its arrays in whole sectors)"
+            found.append((copied + more, f"as long as a copy of {sectors}{again}"))
         sample = arithmetic_rate(OPS[self.op][0], self.device, self.kernel, self.dtype)
         if sample and sample.gflops:
-            said = f"at {sample.gflops:.3g} GFLOP/s, this kernel's rate here on a sample"
+            said = f"at {sample.gflops:.3g} GFLOP/s, which this kernel reached on a sample here"
             found.append((self.flops / sample.gflops / 1e9, said))
         return max(found) if found else (None, "")
 
@@ -151,8 +150,8 @@ class Explanation:
         if self.new_result:
             facts.append((
                 "result",
-                "a new one: its memory's pages come on top; out= saves them, and benchmark() "
-                "times both",
+                "a new array, whose memory takes extra time: out= saves it, and benchmark() "
+                "measures it",
             ))  # fmt: skip
         if self.upload_bytes or self.download_bytes:
             up, down = _size(self.upload_bytes), _size(self.download_bytes)
@@ -268,20 +267,20 @@ def _why(name: str, facts: dict, args, kwargs):
     elif any(isinstance(a, DeviceArray) for a in args) or (
         where.backend == "cuda" and not travels
     ):
-        yield "device: its arrays live there"
+        yield "device: the arrays are on this device"
     elif get_default_device() is not None:
         yield "device: set by a with block, set_default_device() or GPUOPS_DEVICE"
     elif kwargs.get("kernel") is not None:
-        yield "device: cuda where it is there and has that kernel, else cpu"
+        yield "device: cuda if there is a GPU and it has that kernel, else cpu"
     elif where.backend == "cuda":
         yield f"device: the work exceeds {GPU_WORK[name]} and there is a GPU"
     elif name not in GPU_WORK:
-        yield "device: moving host arrays over the bus costs more than the operation itself"
+        yield "device: to move host arrays to a GPU is slower than the operation itself"
     elif not is_available("cuda"):
         yield f"device: there is no GPU to use: {why_not('cuda')}"
     else:
-        yield f"device: the work is below {GPU_WORK[name]}, the bus would cost more"
+        yield f"device: the work is below {GPU_WORK[name]}: to move the arrays costs more"
     if kwargs.get("kernel") is None:
-        yield "kernel: the fastest by design that takes this call and keeps every promise"
+        yield "kernel: expected to be the fastest that takes this call and keeps all guarantees"
     else:
         yield "kernel: asked for by name"

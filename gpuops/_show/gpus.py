@@ -44,7 +44,7 @@ def gpu_like(like: str, device: object) -> Gpu:
     if str(device).partition(":")[0] != "sim":
         got = "no device" if device is None else f"device={str(device)!r}"
         raise ValueError(
-            f"explain: like={like!r} asks about a GPU that is not there, which takes "
+            f"explain: like={like!r} asks about a GPU that is not there: it needs "
             f"device='sim', got {got}"
         )
     if like not in GPUS:

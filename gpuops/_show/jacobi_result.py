@@ -28,26 +28,26 @@ class JacobiResult:
     Attributes
     ----------
     x : array
-        The last iterate; each column is the one with which it ended.
+        The last iterate; of several columns each at the step at which it ended.
     iterations : int
         Steps from x0 to x.
     residuals : numpy.ndarray
-        ``norm(f - A x)`` at x0, after every `check_every` steps and at the end; of k columns
-        (checks, k), where a column that has ended keeps its last.
+        ``norm(f - A x)`` at x0, after every `check_every` steps and at the end. For k columns
+        the shape is (checks, k); a column that has ended repeats its last value.
     converged : bool, or a (k,) array of them
         Whether the last residual is within the tolerance.
     reason : str
         "converged" if all columns did; else "callback", "diverged" (the residual of a column
         grew beyond dtol, or is not finite) or "maxiter".
     target : float, or (k,)
-        What the residual was to come down to.
+        The tolerance: what the residual had to reach.
     ended : int, or (k,)
         The step after which the column converged or diverged; -1 if it did neither.
     check_every : int
         Steps from one row of `residuals` to the next.
     stagnant : bool, or (k,)
-        Whether the residual stopped falling at what the dtype's rounding leaves of it: a step
-        changes x by no more than that. More steps are of no use then; a wider dtype is.
+        Whether only rounding is left: the residual no longer falls, and a step changes x by no
+        more than rounding does. Then more steps do not help, but a wider dtype does.
     kernel : str
         The kernel that made the steps; "" if there were no steps to make.
 
@@ -75,7 +75,7 @@ class JacobiResult:
 
     @property
     def info(self) -> int:
-        """scipy's: 0 converged, -1 diverged, else the steps that were made in vain."""
+        """As SciPy's: 0 converged, -1 diverged; else the number of steps that were made."""
         if self.reason in ("converged", "diverged"):
             return -1 if self.reason == "diverged" else 0
         return max(self.iterations, 1)
@@ -88,17 +88,17 @@ class JacobiResult:
 
     @property
     def spectral_radius(self) -> Any:
-        """An estimate of the iteration matrix's spectral radius: by what the residual shrank in
-        a step, over the last quarter of them; nan where there is nothing to tell it from. It
-        is too small while other errors than the slowest still shrink, and near 1 where the
-        residual is `stagnant`.
+        """An estimate of the iteration matrix's spectral radius: the factor by which a step
+        multiplied the residual, over the last quarter of the steps; nan if there are too few
+        steps. It rises until only the slowest error is left, and is near 1 if the iteration is
+        `stagnant`.
         """
         return self._each(self._estimates()[0])
 
     @property
     def needed(self) -> Any:
-        """Steps that it takes in all at that radius, an estimate: more if it still rises;
-        inf where it would never get there.
+        """An estimate of the steps that are needed in all, if each further one multiplies the
+        residual by `spectral_radius`; inf if that never reaches the tolerance.
         """
         return self._each(self._estimates()[1])
 
@@ -142,13 +142,13 @@ class JacobiResult:
                 f"the residual stopped falling at {_short(last, 2)}: the rounding of "
                 f"{self.x.dtype}; use {cure}a larger rtol"
             )
-        said = f"about {rho[worst]:.6g}, the share of the residual that a step leaves"
+        said = f"about {rho[worst]:.6g}: a step multiplies the residual by this"
         target = f"{np.ravel(self.target)[worst]:.3g}"
         if math.isinf(needed[worst]):
-            return "spectral radius", f"{said}: no number of steps brings it to {target}"
+            return "spectral radius", f"{said}; no number of steps brings it to {target}"
         return "spectral radius", (
-            f"{said}: at this share about {_short(needed[worst], 1)} steps reach {target}; "
-            "more are needed if it still rises"
+            f"{said}; then about {_short(needed[worst], 1)} steps in all reach {target}, "
+            "and more if the radius still rises"
         )
 
     def _rows(self) -> list[tuple[str, str]]:
@@ -184,11 +184,11 @@ class JacobiResult:
         return _text.facts_html("JacobiResult", self._rows()) + drawn
 
     def plot(self, ax: Axes | None = None, spectral_radius: float | None = None) -> Axes:
-        """The residual over the steps, a curve for each column, and its predicted slope.
+        """Draws the residual over the steps, a curve for each column, and its predicted slope.
 
-        On a logarithmic scale the slope is the logarithm of the iteration matrix's spectral
-        radius: the one given, else the estimate. Needs matplotlib (``pip install matplotlib``).
-        Returns the axes.
+        On a logarithmic scale the slope is the logarithm of the spectral radius of the
+        iteration matrix: `spectral_radius` if it is given, else the estimate. Needs matplotlib
+        (``pip install matplotlib``). Returns the axes.
         """
         from .draw import axes
 

@@ -118,14 +118,14 @@ class RdfResult:
 
     @property
     def error(self) -> np.ndarray:
-        """The standard error of `g`, of the shape of `g`; NaN if there are not two blocks.
+        """The standard error of `g`, of the shape of `g`; NaN with fewer than two blocks.
 
         The frames are taken in blocks, in their order. Up to 31 frames each frame is a block;
-        more frames make 16 to 31 blocks of 2, 4, 8 ... frames each. So frames that resemble
-        their neighbours do not make the error too small, as long as a block is longer than the
-        time over which they do. The error is the standard deviation of the blocks' g over the
-        root of their number. It says nothing of what all frames have in common. Frames beyond
-        the last whole block do not count.
+        more frames make 16 to 31 blocks of 2, 4, 8 ... frames each. Frames that follow each
+        other are often alike. This does not make the error too small as long as blocks are
+        longer than the time over which frames stay alike. The error is the standard deviation
+        of the blocks' g over the root of their number. It does not show an error that all
+        frames have in common. Frames beyond the last whole block do not count.
         """
         sums = self._made_by()
         error = sums.blocks.error()
@@ -189,10 +189,9 @@ class RdfResult:
     def first_shell(self, first: Any = None, second: Any = None) -> FirstShell:
         """The first peak, the minimum after it, and the neighbours up to there.
 
-        The peak is the first maximum of the density of neighbours that stands out of the noise
-        of counting: by four standard deviations of the counts of its bin and a later one, as
-        the minimum does. With narrow bins and few frames the place of both is as good as the
-        noise.
+        The peak is the first maximum of the density of neighbours that noise does not explain:
+        it lies above a later bin by at least four standard deviations of the counts. The same
+        holds for the minimum. With narrow bins and few frames noise may move both of them.
 
         Parameters
         ----------

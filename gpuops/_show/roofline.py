@@ -20,16 +20,16 @@ _COLOURS = ("#d55e00", "#e69f00", "#0072b2", "#009e73", "#cc79a7", "#56b4e9")
 def roofline(
     gbps: float, gflops: float, kernels: Mapping[str, float], ax: Axes | None = None
 ) -> Axes:
-    """Draws the lower of `gbps` times flops a byte and `gflops`, and kernels below it.
+    """Draws a roofline, and where kernels stand below it.
 
     Parameters
     ----------
     gbps, gflops : float
-        10^9 bytes a second that memory moves, best as a copy measures it, and 10^9 operations a
-        second that the arithmetic does.
+        The rate of memory, in 10^9 bytes a second (take that of a copy), and the peak of
+        arithmetic, in 10^9 operations a second.
     kernels : mapping
-        Name -> operations for each byte that is moved, counted or by hand. The legend has the
-        bound that follows: no measurement.
+        Name -> operations for each byte that is moved. The legend gives the rate that the
+        roofline allows each of them: a bound, not a measurement.
     ax : Axes, optional
         Where to draw.
 

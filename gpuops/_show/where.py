@@ -25,8 +25,8 @@ _KERNELS = re.compile(r"^.*/(?:csrc|sim)/cuda/")
 _IN_A_SENTENCE = re.compile(r" \[([^]]*)\+0x([0-9a-f]+)\]")
 # Of a race: both places, what the second one does, and the cures.
 _RACE = re.compile(
-    r"(, (?P<line>\S+:\d+) (?:loads|stores) .*), (?P=line) (?P<did>loads|stores to) "
-    r"(?P<order>with (?:no barrier between|nothing that orders the two blocks)): a race; "
+    r"(, (?P<line>\S+:\d+) (?:loads|stores) .*), (?P=line) (?P<did>loads|stores to)"
+    r"(?P<order> with no barrier between|, and nothing orders the two blocks): a race; "
     r"(?:put (?P<meet>__syncthreads\(\)(?:, or __syncwarp\(\) as they are of one warp,)?) "
     r"between them(?P<array>.*)|if .*)"
 )
@@ -110,13 +110,28 @@ def with_line(sentence: str) -> str:
                 quoted[at.line] = f"\n    kernel.cu:{at.line}  {lines[at.line - 1].strip()}"
         return f", {short(at.file)}:{at.line}" if at else ""
 
-    said = _RACE.sub(_at_one_line, _IN_A_SENTENCE.sub(text, sentence))
-    return named(said, library) + "".join(quoted.values())
+    said = named(_IN_A_SENTENCE.sub(text, sentence), library)
+    code = next(iter(quoted.values()), "")
+    return _RACE.sub(lambda race: _at_one_line(race, code), said) + "".join(quoted.values())
 
 
-def _at_one_line(race: re.Match[str]) -> str:
+def _is_one_element(name: str, code: str) -> bool:
+    """Whether a line has an array's element, or a variable, in one form alone, as
+    `s += v[i]`; not `s[t] += s[t + d]`, where each thread has an element of its own."""
+    array = name.partition("[")[0]
+    used = re.findall(rf"\b{re.escape(array)}\b((?:\s*\[[^][]*\])*)", code)
+    return bool(array) and len({re.sub(r"\s", "", u) for u in used}) == 1
+
+
+def _at_one_line(race: re.Match[str], code: str) -> str:
     """What mends a race of two threads at one source line: nothing can be put between there."""
-    begin = f"{race[1]} {race['did']} at the same line {race['order']}: a race; "
+    begin = f"{race[1]} {race['did']} at the same line{race['order']}: a race; "
+    name = re.search(r" (?:loads|stores) (\S+), ", race[1])
+    if race["meet"] and name and _is_one_element(name[1], code):
+        return (
+            f"{begin}both load it, change it and store it, so that updates get lost: use an "
+            "atomic, as atomicAdd(&c[i], x) for c[i] += x"
+        )
     if not race["meet"]:
         sums = "if several threads add to one element there, as c[i] += x, use atomicAdd"
         return f"{begin}{sums}; else store the results to a second array"

@@ -64,8 +64,9 @@ def check(
     quiet : bool
         Print nothing, and keep nothing for `progress`.
     device : str or Device, optional
-        A GPU, "cuda", that runs each case too, where sim found no mistake: its bits count. By
-        default the one that a `with` block, the default or ``GPUOPS_DEVICE`` names.
+        A GPU, such as "cuda". It runs each case in which sim found no mistake, too, and then
+        its results are checked. By default the one that a `with` block, the default or
+        ``GPUOPS_DEVICE`` names.
 
     Returns
     -------
@@ -111,7 +112,7 @@ def solution(task: str) -> Text:
     Raises
     ------
     PermissionError
-        Before that.
+        You do not have all points yet.
     """
     return solution_of(task_of(task))
 

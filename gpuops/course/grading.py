@@ -113,6 +113,11 @@ def _got(case: Case, run: dict, left: Left) -> dict[int, np.ndarray] | None:
 
 
 def _hint(task: Task, case: Case, got: dict[int, np.ndarray], left: Left) -> str:
+    names = _names(task)
+    for k, found in got.items():
+        added = rf"\b{names[k]}\s*\[[^;=]*\]\s*[-+*/]="
+        if is_unwritten(found).any() and re.search(added, left.source):
+            return f"\n{names[k]} holds no number at the start: store to it by =, add nothing."
     for test, hint, *only in task.hints:
         if only and not re.search(only[0], left.source):
             continue
@@ -189,7 +194,9 @@ def _bits(task, cases, left: Left) -> tuple[float, list[str], list[str]]:
     said = [text for c, text in wrong.items() if c not in stopped]
     said += [text + hint * alone for text, hint in stopped.values()]
     share = 1 - len(wrong.keys() | stopped.keys()) / len(cases)
-    return share, _told_once(said), list(mistakes.values())
+    # Who mends a barrier first often mends the others with it.
+    first = sorted(mistakes.values(), key=lambda said: "barrier in divergent code" not in said)
+    return share, _told_once(said), first
 
 
 def _told_once(said: Iterable[str]) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from .task import (
@@ -11,6 +13,7 @@ from .task import (
     excess,
     floats,
     is_unwritten,
+    told,
     unwritten,
     up,
     whole_sectors,
@@ -135,6 +138,16 @@ def _points(shape, rng) -> Case:
     )
 
 
+def _wrong_lengths(case: Case) -> Iterator[tuple[np.ndarray, str]]:
+    x, y, z = case.args[0].T
+    yield x + y + z, "These are the sums: x * x + y * y + z * z is asked for."
+    words = "These are {}: each of a point's three numbers is squared, once."
+    for k, a in {"x": x, "y": y, "z": z}.items():
+        yield a * a, words.format(f"the squares of {k} alone")
+    for k, two in {"x": y * y + z * z, "y": x * x + z * z, "z": x * x + y * y}.items():
+        yield two, words.format(f"the sums without {k}")
+
+
 def _moved(kind: str, bytes_each: int, hint: str) -> Limit:
     return Limit(
         f"bytes that global {kind}s move are",
@@ -183,6 +196,12 @@ COALESCING = Task(
             "An array without the word `__shared__` is a thread's own: what others store to "
             "theirs is not in it.",
             OWN_ARRAY,
+        ),
+        told(1, _wrong_lengths, rtol=1e-5),
+        (
+            lambda case, got: True,
+            "Does thread t take the three numbers of its own point, words 3 * t, 3 * t + 1 and "
+            "3 * t + 2 of the block's 768, and add their squares?",
         ),
     ),
     limits=(
@@ -245,6 +264,10 @@ def _is_mixed(case: Case, got) -> str:
     return ""
 
 
+def _are_whole_tiles_right(case: Case, got) -> bool:
+    return bool((_whole_tiles(got[1]) == _whole_tiles(case.expected[1])).all())
+
+
 def _has_holes(case: Case, got) -> bool:
     """Something was stored that nobody had put into the tile: NaN, though of other bits."""
     tiles = _whole_tiles(got[1].copy())
@@ -290,9 +313,21 @@ _TILES = (
         "loaded from? With 32 x 8 threads each thread carries four elements, on both ways.",
     ),
     (
+        lambda case, got: is_unwritten(got[1]).any() and _are_whole_tiles_right(case, got),
+        "A thread without an element to load may have one to store: let none return before the "
+        "barrier, and compare x and y with n at each load and at each store.",
+        r"\breturn\b[\s\S]*(?:__syncthreads|barrier)",
+    ),
+    (
         lambda case, got: is_unwritten(got[1]).any(),
         "A block of 32 x 8 threads has a tile of 32 x 32: each thread carries four elements, "
         "at y, y + 8, y + 16 and y + 24, on both ways, as far as n goes.",
+    ),
+    (
+        lambda case, got: True,
+        "A block of 32 x 8 threads has a tile of 32 rows: y begins at blockIdx.y * 32, not at "
+        "blockIdx.y * blockDim.y.",
+        r"blockIdx\.y\s*\*\s*(?:8|blockDim\.y)\b",
     ),
     (
         lambda case, got: (np.sort(got[1].ravel()) == np.sort(case.expected[1].ravel())).all(),
@@ -338,7 +373,8 @@ BANKS = Task(
             "bytes of shared memory that a block declares are",
             lambda t: t.shared,
             lambda case: 4096,
-            "No extra column: put element (row, column) at column ^ row of its row.",
+            "32 x 32 floats and no extra column: put element (row, column) at column ^ row of "
+            "its row.",
         ),
         excess(
             "shared",
@@ -354,6 +390,11 @@ BANKS = Task(
             _TILES[-1][0],
             "All elements are there, in other places: what was stored at column ^ row has to "
             "be loaded from there, where row and column are the tile's.",
+        ),
+        (
+            _is_mixed,
+            "Each element comes from the right tile, but from a wrong place in it: {}. It is "
+            "stored at column ^ row and has to be loaded from there.",
         ),
     ),
     unfit=whole_sectors,

@@ -25,6 +25,7 @@ _FILE_BYTES = 256 << 20
 _REFUSALS = (gpuops.Error, gpuops.SimWarning, TypeError, ValueError, OverflowError)
 # Said by sim where all that is missing are stores: the kernel can run on, its places checked.
 _NOBODY_STORES = "though all have passed a barrier"
+_IN_A_LOOP = "waits in a loop for a value that no thread will store"  # also said by sim
 
 
 def _write(folder: Path, report: dict) -> None:
@@ -60,7 +61,9 @@ def _run(folder: Path, kernel, case: dict, run: dict) -> dict:
     except _REFUSALS as error:
         if _NOBODY_STORES in str(error):
             _go_on(folder, kernel, case, run)
-        return {"error": str(error), "mistake": isinstance(error, gpuops.DeviceError)}
+        waits = _IN_A_LOOP in str(error)  # for seconds, and in every other order too
+        mistake = isinstance(error, gpuops.DeviceError)
+        return {"error": str(error), "mistake": mistake, "endless": waits}
     _leave(folder, case, run, args)
     return {"error": None}
 

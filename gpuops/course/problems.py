@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -153,8 +153,9 @@ _BINS = 64
 
 def _distances(shape, rng) -> Case:
     (n,) = shape
-    p = rng.uniform(0, 1, (n, 3)).astype("f4")
-    width = np.float32(1 / 64)  # so some pairs lie beyond the last bin
+    # So some pairs of many points lie beyond the last bin, and none of few.
+    p = rng.uniform(0, 1 if n >= 10 else 0.25, (n, 3)).astype("f4")
+    width = np.float32(2.0 ** -rng.integers(6, 8))
     args = (p, np.zeros(_BINS, "i4"), n, float(width))
     case = Case(args, (up(n, 128),), (128,), {}, {"n": n})
     return replace(case, expected={1: _histogram(case)})
@@ -170,23 +171,54 @@ def _half_empty(case: Case, got: np.ndarray) -> int:
     return first if first and (got == case.expected[1])[:first].all() else 0
 
 
-def _histogram(case: Case, squared: bool = False, points: int | None = None) -> np.ndarray:
-    """Of the pairs i < j; with `points` of so many first points i, with -1 without the last."""
-    p, _, n, width = case.args
+def _histogram(
+    case: Case,
+    p: np.ndarray | None = None,
+    of: Callable[[np.ndarray], np.ndarray] = np.sqrt,
+    whole: Callable[[np.ndarray], np.ndarray] = np.trunc,
+    points: int | None = None,
+) -> np.ndarray:
+    """Of the pairs i < j of points p: `of` their squared distances, in bins made `whole`; with
+    `points` of so many first points i, with -1 without the last."""
+    p = case.args[0] if p is None else p
+    n, width = case.args[2], np.float32(case.args[3])
     if points == -1:
         p, n, points = p[:-1], n - 1, None
     found = np.zeros(_BINS, "i4")
     for i in range(n - 1)[:points]:
-        dx, dy, dz = (p[i + 1 :, k] - p[i, k] for k in range(3))
-        r = dx * dx + dy * dy + dz * dz
-        bins = ((r if squared else np.sqrt(r)) / np.float32(width)).astype("i4")
+        squares = (p[i + 1 :] - p[i]) ** 2
+        bins = whole(of(np.add.accumulate(squares, axis=1)[:, -1]) / width).astype("i4")
         found += np.bincount(bins[bins < _BINS], minlength=_BINS).astype("i4")
     return found
 
 
+def _is_few(case: Case) -> bool:
+    """Points that tell nothing."""
+    return case.args[2] < 10
+
+
+def _wrong_histograms(case: Case) -> Iterator[tuple[np.ndarray, str]]:
+    p, _, n, _ = case.args
+    if _is_few(case):
+        return
+    squares = "These are the squares of the distances: the root is missing."
+    yield _histogram(case, of=np.asarray), squares
+    for whole in (np.rint, np.ceil):
+        cut = "The bins are rounded: (int)(r / width) cuts what stands behind the point."
+        yield _histogram(case, whole=whole), cut
+    for k, name in enumerate("xyz"):
+        words = f"{name} is left out of the distances: dx * dx + dy * dy + dz * dz."
+        yield _histogram(case, np.delete(p, k, axis=1)), words
+    beside = "The numbers of point j lie side by side: p[3 * j], p[3 * j + 1], p[3 * j + 2]."
+    flat = p.ravel()
+    yield _histogram(case, flat.reshape(3, n).T), beside
+    yield _histogram(case, np.stack([flat[k : k + n] for k in range(3)], 1)), beside
+    first = "All pairs are in h[0]: is each difference a float, and r divided by width?"
+    yield n * (n - 1) // 2 * (np.arange(_BINS) == 0), first
+
+
 def _is_of(case: Case, got, points: int) -> bool:
-    few = case.args[2] < 10  # which tell nothing
-    return not few and bool((got[1] == _histogram(case, points=points)).all())
+    return not _is_few(case) and bool((got[1] == _histogram(case, points=points)).all())
 
 
 HISTOGRAM = Task(
@@ -234,10 +266,7 @@ HISTOGRAM = Task(
             "Every count is twice what it should be: either each pair is met twice (j goes "
             "from i + 1 on), or each bin of the block is added to h by two threads.",
         ),
-        (
-            lambda case, got: (got[1] == _histogram(case, squared=True)).all(),
-            "These are the squares of the distances: the root is missing.",
-        ),
+        told(1, _wrong_histograms),
         (
             lambda case, got: True,
             "An array without the word `__shared__` is a thread's own: what others count in "
@@ -245,15 +274,20 @@ HISTOGRAM = Task(
             OWN_ARRAY,
         ),
         (
-            lambda case, got: got[1].sum() > case.expected[1].sum(),
+            lambda case, got: not _is_few(case) and (got[1] >= case.expected[1]).all(),
             "Pairs are counted more than once, or added to h more than once: which pairs does "
             "each thread meet, and how many threads add each bin?",
         ),
         (
-            lambda case, got: got[1].sum() < case.expected[1].sum(),
+            lambda case, got: not _is_few(case) and (got[1] <= case.expected[1]).all(),
             "Pairs are missing: does every bin of the block's histogram begin at 0 and come to "
             "h, also in a block whose threads without a point have returned? And do all "
             "threads meet at `__syncthreads()` before the bins are added to h?",
+        ),
+        (
+            lambda case, got: not _is_few(case),
+            "Some bins have too many pairs and others too few: the bin is (int)(r / width), "
+            "and r the root of dx * dx + dy * dy + dz * dz, of p[3 * j] to p[3 * j + 2].",
         ),
     ),
 )

@@ -71,19 +71,22 @@ def noted(score: Score) -> str:
     entry["best"], entry["most"] = max(entry["best"], score.points), score.most
     _keep(score.task, entry)
     if score.passed:
-        after = _next_of(_known())
+        after = _next_of(_known(), score.task)
         then = (
             f"; next is {after}, {TASKS[after].title}" if after else "; that was the last one"
         )
-        return f'solution("{score.task}") shows how another one does it{then}'
+        # With its module: few notebooks import more of the course than check.
+        return f'gpuops.course.solution("{score.task}") shows how another one does it{then}'
     if entry["failed"] >= OFFER and entry["hints"] < len(HINTS[score.task]):
-        return f'stuck? hint("{score.task}") helps in {len(HINTS[score.task])} steps'
+        steps = len(HINTS[score.task])
+        return f'stuck? gpuops.course.hint("{score.task}") helps in {steps} steps'
     return ""
 
 
-def _next_of(known: dict[str, dict[str, Any]]) -> str:
+def _next_of(known: dict[str, dict[str, Any]], after: str = "") -> str:
+    """The first exercise that is not done: of those behind `after`, else of all."""
     left = [n for n in TASKS if _entry(known, n)["best"] < _entry(known, n)["most"]]
-    return left[0] if left else ""
+    return next((n for n in left if n > after), left[0] if left else "")
 
 
 class Text:
@@ -118,7 +121,8 @@ def solution(task: Task) -> Text:
     if entry["best"] < entry["most"]:
         raise PermissionError(
             f"solution: {task.name} is shown once you have all points, and you have "
-            f'{entry["best"]:g} of {entry["most"]:g}; hint("{task.name}") helps in three steps'
+            f"{entry['best']:g} of {entry['most']:g}; "
+            f'gpuops.course.hint("{task.name}") helps in three steps'
         )
     try:
         text = json.loads(SOLUTIONS.read_text())[task.name]
@@ -158,7 +162,7 @@ def progress() -> Progress:
 
 
 def class_csv(files: Iterable[str | os.PathLike[str]]) -> str:
-    """A class's scores as CSV: a row for each file of `check --json`, named as the file is."""
+    """The scores of a class as CSV: a row for each file that `check --json` wrote."""
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
     table.writerow(

@@ -46,7 +46,8 @@ class Score:
         beside the borders of blocks; of the first case that is wrong. Returns the axes."""
         if self.picture is None:
             raise ValueError(
-                f"draw: exercise {self.task} left no result to draw: mend what is said first"
+                f"draw: exercise {self.task} left no result to draw: first correct the "
+                "mistakes that it names"
             )
         return self.picture.draw(ax)
 

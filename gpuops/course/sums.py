@@ -63,8 +63,10 @@ _SUM_LIMITS = (
         "requests of shared memory are",
         lambda t: t.sum("shared", "load store", "requests"),
         lambda case: 48 * _BLOCKS,
-        "Let the threads that work be neighbours, so that whole warps have done: "
-        "s[t] += s[t + d] for t < d, with d from 128 down.",
+        "Add a thread's numbers in a variable of its own, stored to shared memory once. "
+        "Then let the threads that work be neighbours, so that whole warps have done: "
+        "s[t] += s[t + d] for t < d, with d from 128 down. One thread loads the result.",
+        lambda t: t.most("shared", "load store"),
     ),
     excess("shared", "load store", "Neighbouring threads take neighbouring words."),
     excess(
@@ -85,7 +87,18 @@ def _is(total: int, value: Any) -> bool:
     return (total - int(value)) % (1 << 32) == 0
 
 
-def _choices(v: np.ndarray) -> Iterator[tuple[np.ndarray, str, str]]:
+def _beginnings(v: np.ndarray, total: int) -> Iterator[tuple[np.ndarray, str, str]]:
+    """The first elements, as many as have that sum: what a division without its remainder
+    leaves."""
+    for k in np.flatnonzero((np.cumsum(v, dtype="i8") - total) % (1 << 32) == 0)[:1] + 1:
+        yield (
+            np.arange(len(v)) < k,
+            f"the first {k} of {len(v)} elements",
+            "some thread has to go on while i < n, also where a division dropped a remainder",
+        )
+
+
+def _choices(v: np.ndarray, total: int) -> Iterator[tuple[np.ndarray, str, str]]:
     """How often each element may have been added by mistake, in words, and why."""
     i = np.arange(len(v))
     t, block = i % 256, i % _ALL // 256
@@ -104,6 +117,7 @@ def _choices(v: np.ndarray) -> Iterator[tuple[np.ndarray, str, str]]:
     )
     yield i < len(v) - 1, f"all elements but the last, v[{len(v) - 1}]", "go on while i < n"
     yield i > 0, "all elements but v[0]", "thread 0 of block 0 begins there"
+    yield from _beginnings(v, total)
     for step in 2 ** np.arange(12):
         yield (
             np.minimum(i // step + 1, _ALL // step),
@@ -141,7 +155,7 @@ def _added(v: np.ndarray, total: int) -> str:
         return "That is 1 too much for each thread: its sum begins at 0."
     if len(v) < 1000:  # too few for one answer
         return ""
-    for often, words, why in _choices(v):
+    for often, words, why in _choices(v, total):
         once = int(v.astype("i8") @ often.astype("i8"))
         if _is(total, once):
             return f"These are {words}: {why}."
@@ -177,6 +191,11 @@ _SUM_ENDS = (
         _is_near,
         "Near, but rounded: a float has 24 bits, and a sum of ints may have 32. Add in int.",
         r"\b(?:float|double|half)\b",
+    ),
+    (
+        lambda case, got: (_total(case, got) - _total(case, case.expected)) % (1 << 16) == 0,
+        "Only the lower 16 bits are left: add in int, not in short.",
+        r"\bshort\b",
     ),
     (
         lambda case, got: True,

@@ -90,6 +90,18 @@ class Tally:
             f"{part} a request, where {least:.3g} would do"
         )
 
+    def most(self, space: str, kinds: str) -> str:
+        """The line of most requests, as a sentence; "" where there is none."""
+        lines: dict[int, int] = {}
+        for k in self._kernels:
+            for i in k["instructions"]:
+                if i["space"] == space and i["kind"] in kinds.split():
+                    lines[i["line"]] = lines.get(i["line"], 0) + i["counts"]["requests"]
+        if not lines:
+            return ""
+        line = max(lines, key=lambda x: lines[x])
+        return f"line {line}: {lines[line]} of them"
+
     def parted(self) -> str:
         """The lines at which warps diverged."""
         lines = sorted(

@@ -132,7 +132,7 @@ def _case_of(task: Task, n: int) -> Case:
 
 
 def watch(kernel: Any, *args: Any, n: int = 8) -> Watched:
-    """A small launch of a kernel, one request of a warp after another.
+    """Shows a small launch of a kernel, request by request of its warps.
 
     Parameters
     ----------

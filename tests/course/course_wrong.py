@@ -33,8 +33,9 @@ WRONG = {
         ("the barrier before the stores",
          [("    __syncthreads();\n", ""),
           ("    for (int k = t;", "    __syncthreads();\n    for (int k = t;")],
-         r"put __syncthreads\(\) between the two \(the one that all have passed is before "
-         r"both\); thread \(\d+, 0, 0\), kernel.cu:8 stores there only later"),
+         r"put __syncthreads\(\) between the store and the load \(the __syncthreads\(\) that "
+         r"all threads have passed comes before both\); thread \(\d+, 0, 0\), "
+         "kernel.cu:8 stores there only later"),
         ("fused", [("x * x + y * y + z * z", "fmaf(z, z, fmaf(y, y, x * x))")],
          "Near, but rounded otherwise"),
         ("no check at the end", [("if (first + k < 3 * n) ", "")], "past the end of"),
@@ -151,7 +152,7 @@ WRONG = {
            "if (t == 0) {\n        atomicAdd(out, s[0]);\n        return;\n")],
          r"out\[0\] holds no 0 at the start"),
         ("a sum from the first block",
-         [("atomicAdd(ticket, 1) == gridDim.x - 1", "blockIdx.x == 0")], "nothing that orders"),
+         [("atomicAdd(ticket, 1) == gridDim.x - 1", "blockIdx.x == 0")], "nothing orders"),
     ],
     "06": [
         ("as many passes as the slide",

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from course_kinds import KINDS
+from course_right import RIGHT
 from course_wrong import WRONG
 from sim_kernels import needs_sim
 
@@ -40,6 +42,7 @@ def assigned(path: Path) -> dict[str, str]:
     return found
 
 
+MISTAKES = {name: [*wrong, *KINDS.get(name, [])] for name, wrong in WRONG.items()}
 EXERCISES = {t: s for path in NOTEBOOKS for t, s in assigned(path).items()}
 SOLVED = {t: s for path in SOLUTIONS.glob("*.ipynb") for t, s in assigned(path).items()}
 
@@ -47,14 +50,18 @@ SOLVED = {t: s for path in SOLUTIONS.glob("*.ipynb") for t, s in assigned(path).
 def pytest_generate_tests(metafunc):
     """All of them with --all, of each kind one in `make test`."""
     everything = metafunc.config.getoption("--all")
-    wrong = [(name, k) for name in sorted(WRONG) for k in range(len(WRONG[name]))]
+    wrong, right = (
+        [(name, k) for name in sorted(known) for k in range(len(known[name]))]
+        for known in (MISTAKES, RIGHT)
+    )
     for argument, all_there_are, one in (
         ("name", sorted(TASKS), ["03"]),
         ("wrong", wrong, [("05b", 0)]),
+        ("right", right, [("03", 1)]),
     ):
         if argument in metafunc.fixturenames:
             found = all_there_are if everything else one
-            ids = [f"{x[0]}-{x[1]}" if argument == "wrong" else x for x in found]
+            ids = [x if argument == "name" else f"{x[0]}-{x[1]}" for x in found]
             metafunc.parametrize(argument, found, ids=ids)
 
 
@@ -83,7 +90,7 @@ def test_the_exercise_fails_and_its_solution_passes(name, capsys):
 @pytest.mark.sampled
 def test_a_wrong_solution_fails_with_a_sentence_that_helps(wrong):
     name, what = wrong
-    _, changes, words = WRONG[name][what]
+    _, changes, words = MISTAKES[name][what]
     source = SOLVED[name]
     for old, new in changes:
         assert old in source, old
@@ -92,6 +99,14 @@ def test_a_wrong_solution_fails_with_a_sentence_that_helps(wrong):
     assert not score.passed
     said = " ".join(line for part in score.parts for line in part.said).replace("\n", " ")
     assert re.search(words, said), said
+
+
+@needs_sim
+@pytest.mark.sampled
+def test_an_unusual_right_solution_passes(right):
+    name, what = right
+    score = check(name, RIGHT[name][what][1], quiet=True)
+    assert score.passed, str(score)
 
 
 # ---- check ----

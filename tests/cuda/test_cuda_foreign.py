@@ -151,7 +151,7 @@ assert gpuops.add(out, y, out=out) is out
 assert np.array_equal(out.get(), 3 * a)
 assert set(out.asked) == {1}
 assert variable("stream_waits").value == waits + 1  # its stream waits for us
-assert "its arrays live there" in str(gpuops.explain("add", x, y))
+assert "the arrays are on this device" in str(gpuops.explain("add", x, y))
 """
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from engine import random, same_bits
@@ -51,6 +53,11 @@ __kernel void sum(__global const int *a, __global int *out, __local int *part)
     if (l == 0) atomic_add(out, part[0]);
 }
 """
+
+DTYPE = {
+    "char": "i1", "uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4", "uint": "u4",
+    "long": "i8", "ulong": "u8",
+}  # fmt: skip
 
 
 @pytest.fixture(params=PLACES)
@@ -145,6 +152,95 @@ def test_vectors_and_functions_have_the_devices_bits():
     same_bits(found[1][0], found[0][0])
 
 
+@pytest.mark.parametrize("mode", ["", "_rte", "_rtz", "_rtp", "_rtn"])
+def test_conversions_to_floats_round_as_they_say(place, mode):
+    """The mode counts where the float cannot hold the number: the four ways differ."""
+    numbers = {
+        "int": np.array([2**24 + 1, 2**24 + 3, -(2**24) - 1, -(2**31), 2**31 - 1], "i4"),
+        "uint": np.array([2**24 + 1, 2**24 + 3, 7, 2**31, 2**32 - 1], "u4"),
+        "long": np.array([2**53 + 1, -(2**53) - 3, 2**63 - 1, -(2**63), 5], "i8"),
+        "ulong": np.array([2**53 + 1, 2**53 + 3, 2**64 - 1, 2**63 + 1, 5], "u8"),
+        "double": np.array([0.1, -0.1, 1e-46, -1e300, 1.5]),
+    }
+    for to, dtype in (("float", np.float32), ("double", np.float64)):
+        kernels = "".join(
+            f"__kernel void from_{name}(__global const {name} *a, __global {to} *b)\n"
+            f"{{ vstore4(convert_{to}4{mode}(vload4(0, a)), 0, b);"
+            f" b[4] = convert_{to}{mode}(a[4]); }}\n"
+            for name in numbers
+        )
+        program = gpuops.compile(kernels, place)
+        for name, a in numbers.items():
+            got = np.zeros(5, dtype)
+            program.kernels[f"from_{name}"][1, 1](a, got)
+            assert got.tolist() == [_rounded(x, dtype, mode) for x in a.tolist()], name
+
+
+def _rounded(x, dtype, mode: str) -> float:
+    """The float nearest to it, or its neighbour on the side that the mode wants."""
+    with np.errstate(over="ignore"):
+        near = dtype(x)
+    exact = Fraction(x)
+    is_above = np.isposinf(near) or (np.isfinite(near) and Fraction(float(near)) > exact)
+    is_below = np.isneginf(near) or (np.isfinite(near) and Fraction(float(near)) < exact)
+    down = mode == "_rtn" or (mode == "_rtz" and exact > 0)
+    up = mode == "_rtp" or (mode == "_rtz" and exact < 0)
+    if (down and is_above) or (up and is_below):
+        near = np.nextafter(near, dtype(-np.inf if down else np.inf))
+    return float(near)
+
+
+def test_the_highest_bit_selects(place):
+    """Of the elements of vectors, signed or not; of a number whether it is 0."""
+    k = gpuops.compile(
+        """__kernel void select_(__global uchar *m, __global uchar *b)
+    { uchar4 no = (uchar4)(1), yes = (uchar4)(2), which = vload4(0, m);
+      vstore4(select(no, yes, which), 0, b);
+      vstore4(select(no, yes, as_char4(which)), 1, b);
+      b[8] = select(no.x, yes.x, which.y); }""",
+        place,
+    )
+    b = np.zeros(9, "u1")
+    k[1, 1](np.array([0, 1, 127, 128], "u1"), b)
+    assert b.tolist() == [1, 1, 1, 2, 1, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("word", ["char", "uchar", "short", "ushort", "int", "uint", "long",
+                                  "ulong"])  # fmt: skip
+def test_functions_of_every_integer(place, word):
+    """By Python's integers: products' upper halves, sizes and distances, which are unsigned."""
+    bits = 8 * np.dtype(DTYPE[word]).itemsize
+    limits = np.iinfo(DTYPE[word])
+    a = np.array([limits.min, limits.max, limits.max - 5, 3, limits.min + 1, 101], limits.dtype)
+    b = np.array([limits.max, limits.max, 77, limits.min, limits.max, 90], limits.dtype)
+    unsigned = "u" + word.removeprefix("u")
+    k = gpuops.compile(
+        f"""
+    __kernel void all_(__global const {word} *a, __global const {word} *b,
+                       __global {word} *high, __global {unsigned} *sizes, __global long *wide)
+    {{
+        {word}2 x = vload2(0, a), y = vload2(0, b);
+        vstore2(mul_hi(x, y), 0, high);
+        vstore2(abs(x), 0, sizes);
+        vstore2(abs_diff(x, y), 0, sizes + 6);
+        for (int i = 2; i < 6; i++) {{
+            high[i] = mul_hi(a[i], b[i]);
+            sizes[i] = abs(a[i]);
+            sizes[i + 6] = abs_diff(a[i], b[i]);
+        }}
+        wide[0] = abs_diff(a[0], b[0]);
+        wide[1] = abs(a[0]);
+    }}""",
+        place,
+    )
+    high, sizes, wide = np.zeros_like(a), np.zeros(12, DTYPE[unsigned]), np.zeros(2, "i8")
+    k[1, 1](a, b, high, sizes, wide)
+    pairs = list(zip(a.tolist(), b.tolist(), strict=True))
+    assert high.tolist() == [x * y >> bits for x, y in pairs]
+    assert sizes.tolist() == [*(abs(x) for x, _ in pairs), *(abs(x - y) for x, y in pairs)]
+    assert wide.view("u8").tolist() == [limits.max - limits.min, abs(limits.min)]
+
+
 def test_halves(place):
     source = """__kernel void halves(__global const half *a, __global half *b)
     { int i = get_global_id(0); vstore_half(vload_half(i, a) / 2, i, b); }"""
@@ -231,7 +327,7 @@ def test_the_first_error_with_its_line(place, change, line, words):
 
 
 @pytest.mark.parametrize(("args", "kind", "words"), [
-    (("a", "out"), TypeError, "copy: takes 3 arguments, got 2"),
+    (("a", "out"), TypeError, "copy: expected 3 arguments, got 2"),
     (("a", "out", 2.5), TypeError, "argument 2 is 2.5, the kernel takes an integer"),
     (("a", "wide", 2), TypeError, "argument 1 has dtype float64, the kernel takes float32"),
     (("a", "fixed", 2), ValueError, "argument 1 is read-only, and the kernel may store to it"),

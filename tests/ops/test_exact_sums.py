@@ -377,9 +377,9 @@ def test_every_spelling_and_what_is_refused():
     assert gpuops.sum(x, exact=False) == gpuops.sum(x)
     assert gpuops.sum(x, kernel="exact", exact=True) == 1.0
     for word in ("prod", "min", "max", "any", "all", "argmin", "argmax"):
-        with pytest.raises(TypeError, match=rf"{word}: exact=.* is not taken; sum and mean"):
+        with pytest.raises(TypeError, match=rf"{word}: exact=.* sum and mean"):
             getattr(gpuops, word)(x, exact=True)
-        with pytest.raises(TypeError, match=rf"{word}: exact=.* is not taken; sum and mean"):
+        with pytest.raises(TypeError, match=rf"{word}: exact=.* sum and mean"):
             gpuops.reduce(x, word, exact=True)
     for wrong in (1, None, "yes", np.ones(1)):
         with pytest.raises(TypeError, match=r"sum: exact is .*, expected True or False"):

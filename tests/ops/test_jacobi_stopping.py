@@ -251,8 +251,8 @@ def test_a_result_says_why(device, kernel):
     assert enough.converged
     assert slow.needed == pytest.approx(enough.iterations, abs=2)
     about = float(f"{slow.needed:.2g}")
-    assert f"at this share about {about:.0f} steps reach" in said(slow)
-    assert "more are needed if it still rises" in said(slow)
+    assert f"then about {about:.0f} steps in all reach" in said(slow)
+    assert "more if the radius still rises" in said(slow)
     assert np.isnan(solve(A, f, maxiter=0, device=device, kernel=kernel).needed)
 
 

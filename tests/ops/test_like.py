@@ -203,8 +203,8 @@ def test_a_kernel_that_is_named_refuses_as_on_that_gpu():
     [
         ({"device": "sim", "like": "H300"}, ValueError,
          "like= is 'H300', expected one of H200, H100, A100, RTX 4090, T4"),
-        ({"device": "cpu", "like": "H200"}, ValueError, "takes device='sim', got device='cpu'"),
-        ({"like": "H200"}, ValueError, "takes device='sim', got no device"),
+        ({"device": "cpu", "like": "H200"}, ValueError, "needs device='sim', got device='cpu'"),
+        ({"like": "H200"}, ValueError, "needs device='sim', got no device"),
         ({"device": "sim", "like": 9}, TypeError, "like is the name of a GPU, got int"),
     ],
 )  # fmt: skip

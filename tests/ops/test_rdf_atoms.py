@@ -333,7 +333,7 @@ def test_lists_of_atoms(ase, salt):
     same_bits(gpuops.rdf(iter(frames[:3]), 8.0, types="element").counts,
               gpuops.rdf(frames[:3], 8.0, types="element").counts)  # fmt: skip
     with pytest.raises(
-        ValueError, match=r"types has 'K', which the first frame has not.* frame 3"
+        ValueError, match=r"types has 'K', which the first frame lacks.* frame 3"
     ):
         gpuops.rdf(iter(frames), 8.0, types="element")
 

@@ -327,7 +327,7 @@ def test_open_boxes():
     got = gpuops.rdf(points @ turned, 0.9, 20, box=wire)
     same_bits(got.counts, gpuops.rdf(points, 0.9, 20, box=(2, np.inf, np.inf)).counts)
     for box, sentence in (
-        ((2, 2, np.inf, 90, 80, 90), "perpendicular to: angles of 90"),
+        ((2, 2, np.inf, 90, 80, 90), "perpendicular to it: give angles of 90"),
         ((2, np.nan, np.inf), "box must be finite, or open"),
         ((2, 2, -np.inf), "box must be finite, or open"),
         (((2, 0, 0), (4, 0, 0), (0, 0, np.inf)), "singular"),

@@ -144,6 +144,17 @@ BAD = [
     ((GOOD, 0.1), {"box": np.zeros((3, 3))}, ValueError, "singular"),
     ((GOOD, 0.1), {"box": (1, 1, 1, 30, 30, 90)}, ValueError, "no cell has the angles"),
     ((GOOD, 0.1), {"box": (1, np.nan, 1)}, ValueError, "box must be finite"),
+    *(
+        ((GOOD, None), {"box": box}, ValueError, "expected 1e-90 to 1e[+]90, .* another unit")
+        for box in (
+            (1e-170, 1e-170, 1e-170),  # their product is 0
+            (1e300, 1, 1),
+            (1e170, 1e170, 1e170, 80, 70, 60),
+            (np.inf, 1e-170, 1e-170),
+            ((1e-170, 0, 0), (0, 1e-170, 0), (0, 0, 1)),
+            ((np.inf, 0, 0), (0, 1e170, 0), (0, 0, 1)),
+        )
+    ),
     (
         (GOOD.astype("f4"), 1e-61),
         {"box": (1, 1, 1e-60)},

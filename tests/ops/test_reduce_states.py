@@ -227,7 +227,7 @@ def test_exact_states_of_nothing_and_of_another_kind():
     one = gpuops.states("sum", np.ones(3))
     with pytest.raises(ValueError, match="different kinds, exact and not exact"):
         gpuops.merge(none, one)
-    with pytest.raises(TypeError, match="prod: exact=True is not taken"):
+    with pytest.raises(TypeError, match="prod: exact=True is only for sum and mean"):
         gpuops.states("prod", np.ones(3), exact=True)
     assert gpuops.states("sum", np.ones(1 << 20, "f4"), exact=True).nbytes == 13 * 8
     assert gpuops.finish(gpuops.states("sum", np.ones((3, 0)), 0, exact=True)).shape == (0,)
@@ -258,6 +258,10 @@ def test_nothing_and_empty_runs():
     one = gpuops.states("sum", 2.5)
     engine.same_bits(gpuops.finish(one), gpuops.sum(2.5))
     assert gpuops.finish(gpuops.states("max", np.empty((3, 0)), axis=0)).shape == (0,)
+    assert gpuops.finish(gpuops.states("argmax", np.empty((3, 0)), axis=0)).shape == (0,)
+    assert gpuops.finish(gpuops.states("max", np.empty((0, 0)), axis=0)).shape == (0,)
+    with pytest.raises(ValueError, match="argmax of no terms"):  # as reduce and NumPy
+        gpuops.finish(gpuops.states("argmax", np.empty((0, 0)), axis=0))
 
 
 def test_a_state_is_small_and_keeps_no_array_alive():

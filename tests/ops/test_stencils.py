@@ -238,6 +238,7 @@ def test_what_it_owns():
         (lambda: gpuops.poisson(()), ValueError, r"poisson: shape is \(\), expected 1 to 3"),
         (lambda: gpuops.poisson((2, 2, 2, 2)), ValueError, "poisson: shape is"),
         (lambda: gpuops.poisson((2, -1)), ValueError, "poisson: shape is"),
+        (lambda: gpuops.poisson((2**40, 2**40)), ValueError, r"fewer than 2\^62 points"),
         (lambda: gpuops.poisson((2, 2.5)), TypeError, "poisson: an extent of shape"),
         (lambda: gpuops.poisson(4, "open"), ValueError, "poisson: bc is 'open', expected"),
         (lambda: gpuops.poisson(4, dtype="U3"), TypeError, "poisson: the dtype is <U"),

@@ -272,6 +272,17 @@ def test_plain_bytes_of_any_dtype(dtype):
     assert bytes_of(out) == bytes_of(a.T)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", ["float8_e5m2", "float8_e4m3fn", "int4", "uint4"])
+def test_other_dtypes_of_ml_dtypes_are_plain_bytes(name, device):
+    dtype = getattr(pytest.importorskip("ml_dtypes"), name)  # the first has the kind "f"
+    a = np.arange(6).reshape(2, 3).astype(dtype)
+    got = gpuops.transpose(a, device=device)
+    assert got.dtype == a.dtype
+    assert got.tolist() == a.T.tolist()
+    assert "transpose" in str(gpuops.explain("transpose", a, device=device))
+
+
 def test_the_result_is_a_copy():
     a = np.arange(4.0)
     got = gpuops.transpose(a)

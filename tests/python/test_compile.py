@@ -300,7 +300,7 @@ def test_arguments_are_checked(place):
     a, out = floats(8), np.zeros(8, "f4")
     launch = k[1, 8]
     for args, error, words in [
-        ((a, a, out), TypeError, "takes 4 arguments, got 3"),
+        ((a, a, out), TypeError, "expected 4 arguments, got 3"),
         ((a, a.astype("f8"), out, 8), TypeError, "argument 1 has dtype float64"),
         ((a, a, out[::2], 4), ValueError, "argument 2 is not C-contiguous"),
         ((a, a, out, 8.5), TypeError, "argument 3 is 8.5, the kernel takes an integer"),

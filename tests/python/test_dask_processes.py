@@ -76,7 +76,7 @@ def test_two_processes_of_which_one_is_killed(tmp_path):
     script = tmp_path / "run.py"
     flag = tmp_path / "killed"
     script.write_text(PROCESSES.format(folders=FOLDERS, flag=str(flag)))
-    subprocess.run([sys.executable, str(script)], check=True, timeout=240)
+    subprocess.run([sys.executable, str(script)], check=True, timeout=900)
     assert flag.exists()
 
 
@@ -145,7 +145,7 @@ def test_a_process_for_each_gpu_keeps_chunks_of_cupy(tmp_path):
         pytest.skip("no GPU answers")
     script, flag = tmp_path / "run.py", tmp_path / "killed"
     script.write_text(ON_GPUS.format(folders=FOLDERS, flag=str(flag)))
-    subprocess.run([sys.executable, str(script)], check=True, timeout=240)
+    subprocess.run([sys.executable, str(script)], check=True, timeout=900)
     assert flag.exists()
 
 

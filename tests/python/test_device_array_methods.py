@@ -102,6 +102,23 @@ def test_comparisons_are_refused(compare, other):
             compare(*pair)
 
 
+@pytest.mark.parametrize(
+    "act",
+    [
+        float, int, complex, abs, operator.pos, operator.neg, operator.invert,
+        *(lambda x, f=f: f(x, 2) for f in (
+            operator.pow, operator.floordiv, operator.mod, operator.and_, operator.lshift,
+            operator.ior, operator.xor, operator.rshift)),
+        lambda x: operator.setitem(x, 0, 1.0),
+    ],
+)  # fmt: skip
+def test_what_it_lacks_says_what_to_use(act):
+    """Of a sum, above all: float(gpuops.sum(x)) is what one writes first."""
+    x = gpuops.sum(gpuops.to_device(np.ones(3), "cpu"))
+    with pytest.raises(TypeError, match=r"a DeviceArray has no operator .*\.get\(\)"):
+        act(x)
+
+
 def test_what_does_not_compare_still_works():
     x, y = (gpuops.to_device(np.ones(3), "cpu") for _ in range(2))
     assert x in [x]

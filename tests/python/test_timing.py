@@ -177,7 +177,7 @@ def test_what_a_new_result_costs_is_told():
     a = np.ones((512, 512), "f4")
     timed = gpuops.benchmark(gpuops.transpose, (a,), {"device": "cpu"}, n_repeat=3)
     assert len(timed.new_result.samples) >= 3
-    assert dict(timed.facts())["new result"].endswith("without out=, its memory's pages too")
+    assert dict(timed.facts())["new result"].endswith("new memory takes time, too")
     into = {"device": "cpu", "out": np.empty((512, 512), "f4")}
     timed = gpuops.benchmark(gpuops.transpose, (a,), into, n_repeat=3)
     assert not timed.new_result
@@ -198,7 +198,7 @@ def test_a_new_result_finds_the_caches_that_cold_asks_for(monkeypatch):
 
 def test_explain_says_where_a_result_is_made():
     a = np.ones((1024, 1024), "f4")
-    assert "out= saves them" in repr(gpuops.explain("transpose", a, device="cpu"))
+    assert "out= saves it" in repr(gpuops.explain("transpose", a, device="cpu"))
     into = {"device": "cpu", "out": np.empty((1024, 1024), "f4")}
     assert not gpuops.explain("transpose", a, **into).new_result
     assert not gpuops.explain("sum", a, device="cpu").new_result

@@ -26,6 +26,7 @@ IN_KERNEL = {  # in its third line
     "__shared__ float s[blockDim.x];": SIZE,
     "a[0] = max(a[1], 0);": r"call of overloaded 'max\(float&, int\)' is ambiguous|ambiguous",
     "a[0] = min(n, sizeof(int));": "ambiguous",
+    "atomicAdd(a[0], 1);": r"its first argument is an address: &a\[0\]",
     "atomicMax(a, 1.f);": r"no matching function.*docs/sim.md lists the types",
     "__shared__ size_t t; atomicAdd(&t, 1);": TYPES,
     "int j = threadIdx; a[j] = 1;": "threadIdx has three parts, x, y and z: write threadIdx.x",

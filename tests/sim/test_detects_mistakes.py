@@ -118,7 +118,7 @@ __global__ void turn(int *a)
 @pytest.mark.parametrize(("turns", "place"), [("forward", "t + 1"), ("reversed", "t + 63")])
 @pytest.mark.parametrize(("barrier", "words"), [
     ("__syncthreads();",
-     "between the store and the load (the __syncthreads() that all threads have passed comes "),
+     "between the store and the load (the __syncthreads() that is there comes before "),
     ("", "put __syncthreads() between; thread ("),
 ])  # fmt: skip
 def test_a_load_before_the_store_is_told_with_the_store(barrier, words, turns, place):
@@ -134,12 +134,26 @@ def test_a_load_before_the_store_is_told_with_the_store(barrier, words, turns, p
     assert words in said
 
 
+def test_a_sum_without_its_start_asks_for_one():
+    source = TURN.replace("FIRST", "").replace("NEXT", "t").replace("SECOND", "")
+    sums = source.replace("s[t] =", "s[t] +=")
+    said = caught(
+        sums, lambda k: k[1, 64](np.zeros(64, "i4")), "has stored to before", "s[t] +="
+    )
+    assert "store its first value, as 0, before that; if another thread does so" in said
+
+
 def test_a_race_of_two_threads_at_one_line():
     source = TURN.replace("FIRST", "").replace("NEXT", "t")
     rounds = source.replace("SECOND", "__syncthreads(); if (t < 63) s[t] += s[t + 1]; // line")
     said = caught(rounds, lambda k: k[1, 64](np.zeros(64, "i4")), "a race", "// line")
     assert "at the same line with no barrier between: a race; put __syncthreads()" in said
     assert said.count("kernel.cu:") == 2  # and the line itself
+    for one in ("s[0] += t", "s[0] = s[0] + a[t]", "s[t % 7] += a[t]"):
+        sums = source.replace("SECOND", f"__syncthreads(); {one}; // line")
+        said = caught(sums, lambda k: k[1, 64](np.zeros(64, "i4")), "a race", "// line")
+        assert "updates get lost: use an atomic" in said
+        assert "put __syncthreads" not in said
     both = source.replace("SECOND", "__syncthreads(); a[t / 2] = t; return; // line")
     said = caught(both, lambda k: k[1, 64](np.zeros(64, "i4")), "something else", "// line")
     assert "give each thread an element of its own" in said

@@ -185,7 +185,7 @@ MUTANTS = {
     ),
     "reduce, the ticket without its fence": (
         *TICKET, "        __threadfence();\n", "",
-        r"with nothing that orders the two blocks: a race; .* put __threadfence\(\) between",
+        r"and nothing orders the two blocks: a race; .* put __threadfence\(\) between",
     ),
     "reduce, the ticket drawn without an atomic": (
         *TICKET, "atomicAdd(ticket, 1u) ==", "(*ticket)++ ==", "use an atomic",

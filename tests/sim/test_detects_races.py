@@ -30,7 +30,7 @@ def test_blocks_that_store_to_one_element():
     )
     assert "block (2, 0, 0)" in said
     assert "block (7, 0, 0)" in said
-    assert "stores something else to with nothing that orders the two blocks" in said
+    assert "stores something else to, and nothing orders the two blocks" in said
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
@@ -38,7 +38,7 @@ def test_a_race_is_found_whichever_block_runs_first(threads):
     k = gpuops.compile(kernel("    if (threadIdx.x == 0) a[blockIdx.x + 1] += a[blockIdx.x];"))
     gpuops.set_num_threads(threads)
     for _ in range(20):
-        with pytest.raises(gpuops.DeviceError, match="with nothing that orders the two blocks"):
+        with pytest.raises(gpuops.DeviceError, match="and nothing orders the two blocks"):
             k[8, 1024](np.zeros(9, "i4"))
 
 
@@ -59,7 +59,7 @@ def test_a_sum_that_one_block_clears_and_all_add_to():
     __syncthreads();
     atomicAdd(a, 1);""")
     launch = lambda k: k[4, 32](np.zeros(1, "i4"))  # noqa: E731
-    caught(source, launch, "nothing that orders", "*a = 0", "atomicAdd(a")
+    caught(source, launch, "and nothing orders", "*a = 0", "atomicAdd(a")
 
 
 def test_threads_of_a_block_without_a_barrier():
@@ -219,7 +219,7 @@ def test_the_last_block_without_its_fence():
 
 def test_a_fence_for_the_block_alone():
     source = LAST.replace("__threadfence()", "__threadfence_block()")
-    caught(source, lambda k: run_total(source, 10, 1), "nothing that orders", "sum += part[b]")
+    caught(source, lambda k: run_total(source, 10, 1), "and nothing orders", "sum += part[b]")
 
 
 def test_the_other_blocks_half_of_a_ticket():
@@ -236,7 +236,7 @@ __global__ void total(const int *a, int *part, int *out)
     *out = sum;
 }
 """
-    caught(source, lambda k: run_total(source, 10, 1), "nothing that orders", "sum += part[b]")
+    caught(source, lambda k: run_total(source, 10, 1), "and nothing orders", "sum += part[b]")
     run_total(source.replace("/* and here */", "__threadfence();"), 10, 1)
 
 
@@ -264,7 +264,7 @@ __global__ void chain(int *a, int *out)
     caught(
         alone,
         lambda k: k[10, 1](np.zeros(10, "i4"), np.zeros(1, "i4")),
-        "nothing that orders",
+        "and nothing orders",
         "a[b] = b",
     )
 

@@ -105,6 +105,11 @@ def test_what_is_no_schedule(turns, seed, error, words):
         pass
 
 
+def test_checks_are_on_or_off():
+    with pytest.raises(TypeError, match="schedule: checks is 'off', expected True or False"):
+        gpuops.schedule(checks="off")
+
+
 def calls(op):
     """Arguments of an operation that all of its kernels take, one call or the other."""
     random = np.random.default_rng(0)
@@ -179,7 +184,8 @@ def test_every_kernel_is_right_in_any_order(op, turns, seed):
 
 def test_a_schedule_of_the_environment_that_there_is_not():
     code = "import gpuops; gpuops.sum([1.0], device='sim')"
-    for text in ("backwards", "random:", "forward:3"):
+    for text in ("backwards", "random:", "forward:3", "random:-1", "random: 1", "random:9x",
+                 "random:18446744073709551616", ""):  # fmt: skip
         done = subprocess.run(
             [sys.executable, "-c", code],
             env={**os.environ, "GPUOPS_SIM_SCHEDULE": text},
@@ -187,7 +193,8 @@ def test_a_schedule_of_the_environment_that_there_is_not():
             text=True,
             check=False,
         )
-        assert f"ValueError: sim: GPUOPS_SIM_SCHEDULE is '{text}', expected" in done.stderr
+        said = f"ValueError: sim: GPUOPS_SIM_SCHEDULE is '{text}', expected"
+        assert said in done.stderr if text else not done.stderr
 
 
 # A reduction whose last warp relies on its threads to go together, as they once did. In

@@ -66,7 +66,7 @@ static gop_status check_where(const gop_call *call)
                         gop_shape_text(a_text, a->ndim, a->shape));
     if (is_extreme(params->op) && !params->has_initial)
         return gop_fail(GOP_BAD_ARGUMENT,
-                        "%s: there is no identity, so where needs initial as well",
+                        "%s: there is no identity, so with where= it needs initial=, too",
                         gop_reductions[params->op]);
     return GOP_OK;
 }
@@ -78,13 +78,15 @@ static gop_status check_exact(const gop_call *call)
     const int is_whole = !strchr("fc", gop_dtype_kind(call->in[0].dtype));
     const int sums = params->exact == GOP_EXACT_SUMS;
     if (params->op != GOP_SUM && params->op != GOP_MEAN)
-        return gop_fail(GOP_BAD_TYPE, "%s: takes no exact=True, which sum and mean take",
+        return gop_fail(GOP_BAD_TYPE, "%s: exact=True is only for sum and mean",
                         gop_reductions[params->op]);
     if (params->op == GOP_SUM && is_whole && !sums)
         return gop_fail(GOP_BAD_TYPE, "sum: sums of %s are exact without exact=True",
                         gop_dtype_name(call->in[0].dtype));
     if (sums && params->has_initial)
-        return gop_fail(GOP_BAD_TYPE, "%s: initial takes part where the sums are finished",
+        return gop_fail(GOP_BAD_TYPE,
+                        "%s: a part of a sum takes no initial, which is added when the sum is "
+                        "finished",
                         gop_reductions[params->op]);
     return GOP_OK;
 }
@@ -135,7 +137,7 @@ static gop_status reduce_infer(const gop_call *call, gop_array *out)
     if (empty && ((is_extreme(params->op) && !params->has_initial) || is_arg(params->op)))
         return gop_fail(
             GOP_BAD_ARGUMENT,
-            "%s: a part of the array of shape %s is empty, and there is no identity",
+            "%s: there is nothing to reduce in the array of shape %s, and there is no identity",
             gop_reductions[params->op], gop_shape_text(text, a->ndim, a->shape));
     return GOP_OK;
 }

@@ -95,7 +95,7 @@ static gop_status check_exact(const gop_task *task, const gop_row *row)
 static gop_status plan_row(const gop_ctx *ctx, gop_task *task, const gop_row *row,
                            gop_plan *plan)
 {
-    const char *op = gop_descriptor_of(task->call->op)->name;
+    const char *op = gop_call_name(task->call);
     plan->launch = row->launch[task->in[0].dtype];
     plan->steps = 1;
     plan->scratch = 0;
@@ -179,7 +179,7 @@ static void default_tunables(const gop_ctx *ctx, gop_task *task, const gop_row *
 static gop_status resolve_tunables(const gop_ctx *ctx, gop_task *task, const gop_row *row)
 {
     const gop_call *call = task->call;
-    const char *op = gop_descriptor_of(call->op)->name;
+    const char *op = gop_call_name(call);
     default_tunables(ctx, task, row);
     for (int asked = 0; asked < call->ntunables; asked++) {
         const gop_tunable_value *want = &call->tunables[asked];

@@ -30,8 +30,8 @@ static const gop_candidate matmul_candidates[] = {
             "0.09: AMD EPYC, a thread, 2026-11-28"},
     {.row = &matmul_direct_row,
      .suits = matmul_is_cheap_in_place,
-     .when = "rows of b below 256 bytes, or an a with neighbouring terms that is not b's "
-             "transpose",
+     .when = "rows of b that are shorter than 256 bytes, or contiguous rows of a, unless b is "
+             "a's transpose",
      .why = "small and thin products where they lie, (100, 1000) @ (1000, 4) float32 20.8 us: "
             "AMD EPYC, a thread, 2026-11-24; packed, a.T (512, 2048) @ (2048, 64) is 1.2 times "
             "as fast, a.T @ a of (40000, 64) complex64 twice: 2 threads, 2026-11-29"},

@@ -280,9 +280,10 @@ static gop_status matmul_vector_plan(const gop_ctx *ctx, const gop_task *task, g
     if (!way)
         return gop_fail(
             GOP_REFUSED,
-            "matmul: kernel 'vector' takes a matrix times a vector, or times %d at "
-            "most where neighbouring outputs meet neighbouring values of it, or few "
-            "long lines times few, got (%lld, %lld) @ (%lld, %lld)",
+            "matmul: kernel 'vector' takes a matrix times a vector, or times at most %d "
+            "vectors "
+            "(if neighbouring outputs read neighbouring elements of the matrix), or a few long "
+            "rows times a few long columns, got (%lld, %lld) @ (%lld, %lld)",
             SWEPT_ROWS, (long long)g->m, (long long)g->k, (long long)g->k, (long long)g->n);
     *p = (thin){.s = s};
     p->is_few = way == FEW_DOTS;

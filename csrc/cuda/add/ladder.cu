@@ -7,7 +7,7 @@
  * instructions stand between them. What makes it hard: operands that broadcast or lie strided
  * in memory, where an element's place costs a division per axis, which a GPU does in software.
  */
-#include "cuda/device.h"
+#include "cuda/ladder.h"
 
 #define ADD(ROW) ROW(add, naive) ROW(add, indexed) ROW(add, tiled) ROW(add, vectorized)
 /* clang-format off */

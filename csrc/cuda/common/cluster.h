@@ -15,6 +15,13 @@
 #else
 #define GOP_CLUSTERS
 #endif
+/* The grid of clusters that stay and take item after item: as many as the SMs hold at once. */
+static inline gop_cuda_grid cluster_grid(int items, int processors, int size)
+{
+    const int slots = processors / size;
+    return gop_cuda_grid((items < slots ? items : slots) * size, size);
+}
+
 GOP_DEVICE int cluster_rank(void)
 {
     uint32_t rank = 0;

@@ -98,26 +98,6 @@ mma_sync_each(S (&sum)[DOWN][ACROSS][4], const S (&a)[DOWN][4], const S (&b)[ACR
         for (int n = 0; n < ACROSS; n++) mma_sync(sum[m][n], a[m], b[n]);
 }
 
-/* Splits x and y into three bfloat16 each; a register holds the same part of both. */
-GOP_DEVICE void split_two(float x, float y, uint32_t &first, uint32_t &second, uint32_t &third)
-{
-#if GOP_CODE_SM80
-    const auto two = [](float low, float high) {
-        uint32_t word;
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-        return word;
-    };
-    const auto less = [](float value, uint32_t bits) {
-        return value - gop_bits_to_float(bits);
-    };
-    first = two(x, y);
-    x = less(x, first << 16), y = less(y, first & 0xffff0000u);
-    second = two(x, y);
-    x = less(x, second << 16), y = less(y, second & 0xffff0000u);
-    third = two(x, y);
-#endif
-}
-
 /* Loads four matrices of 8 rows of 16 bytes from shared memory: lane l gives the address of row
  * l % 8 of matrix l / 8, and gets bytes 4 q to 4 q + 3 of row g of each. */
 GOP_DEVICE void ldmatrix(uint32_t (&to)[4], uint32_t row)

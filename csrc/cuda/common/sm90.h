@@ -1,8 +1,8 @@
 /*
  * sm90.h - the gate of compute capability 9.0.
  *
- * Files that use its instructions (mbarrier.h, cluster.h, cp_async_bulk.h, tma.h, wgmma.h) are
- * named *_sm90.cu, and the build compiles them for 9.0 only: their rows refuse on every other
+ * Files that use its instructions (pipeline.h, cluster.h, tma.h, wgmma.h) are named
+ * *_sm90.cu, and the build compiles them for 9.0 only: their rows refuse on every other
  * GPU, by gop_has_sm90. GOP_SM90 is 0 where no such code can be made: on sim, whose rows refuse
  * too.
  */

@@ -18,6 +18,28 @@ struct tile_schedule {
     int items;
 };
 
+/* So many tiles of each product. If `slices` > 1, the sums of a last wave that leaves some of
+ * `slots` idle are cut into so many. */
+static inline tile_schedule tile_schedule_of(int64_t down, int64_t across, int64_t products,
+                                             int group, int64_t stages, int64_t slots,
+                                             int slices)
+{
+    const int64_t tiles = down * across * products, rest = slices > 1 ? tiles % slots : 0;
+    const int whole = (int)(tiles - rest);
+    return {(int)down,   (int)across, (int)tiles, group,
+            (int)stages, whole,       slices,     whole + (int)rest * slices};
+}
+
+/* The time of all waves, where a stage takes `each` and what is around a tile's `around`. With
+ * `sharing` blocks to a tile each has a part of its stages. */
+static inline int64_t tile_waves(const tile_schedule &t, int sharing, int64_t slots,
+                                 int64_t each, int64_t around)
+{
+    const int64_t whole = (int64_t)t.whole * sharing, parts = t.items - t.whole;
+    return blocks_for(whole, slots) * (blocks_for(t.stages, sharing) * each + around) +
+           blocks_for(parts, slots) * (blocks_for(t.stages, t.slices) * each + around);
+}
+
 /* A tile, and the stages of its sums that come next. */
 struct tile_item {
     int i0, j0, batch, first, last;

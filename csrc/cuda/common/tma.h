@@ -1,5 +1,6 @@
 /*
- * tma.h - tiles of an array by the Tensor Memory Accelerator (TMA) and its tensor maps.
+ * tma.h - the Tensor Memory Accelerator (TMA): bulk copies, and tiles of an array by tensor
+ * maps.
  *
  * A tile has rows of 128 bytes. In shared memory it is aligned to 1024 bytes, and the order of
  * the 16-byte chunks of a row depends on the row (the 128-byte swizzle). Items beyond the array
@@ -8,7 +9,7 @@
 #ifndef GOP_CUDA_COMMON_TMA_H
 #define GOP_CUDA_COMMON_TMA_H
 
-#include "cuda/common/cp_async_bulk.h"
+#include "cuda/common/sm90.h"
 
 /* The driver's CUtensorMap, passed to a kernel by value. */
 struct alignas(64) gop_cuda_tensor_map {
@@ -27,6 +28,43 @@ struct gop_cuda_tensor {
 gop_status gop_cuda_map(gop_cuda_tensor_map *map, const gop_cuda_tensor *tensor);
 
 #if GOP_SM90
+
+/* ---- bulk copies, issued by one thread: addresses and bytes are multiples of 16 ---- */
+
+/* Copies to shared memory; the barrier counts the bytes. */
+GOP_DEVICE void cp_async_bulk_load(void *to, const void *from, int bytes, uint64_t *barrier)
+{
+#if GOP_CODE_SM90
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::"
+                 "bytes [%0], [%1], %2, "
+                 "[%3];" ::"r"(shared_address(to)),
+                 "l"(from), "r"(bytes), "r"(shared_address(barrier))
+                 : "memory");
+#endif
+}
+
+/* The same to two blocks of a cluster, at the same offset; each one's barrier counts. */
+GOP_DEVICE void cp_async_bulk_load_multicast(void *to, const void *from, int bytes,
+                                             uint64_t *barrier)
+{
+#if GOP_CODE_SM90
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::"
+                 "bytes.multicast::cluster [%0], [%1], %2, [%3], %4;" ::"r"(shared_address(to)),
+                 "l"(from), "r"(bytes), "r"(shared_address(barrier)), "h"((uint16_t)3)
+                 : "memory");
+#endif
+}
+
+/* Makes this thread's stores to shared memory, barriers included, visible to TMA (the async
+ * proxy). */
+GOP_DEVICE void fence_proxy_async(void)
+{
+#if GOP_CODE_SM90
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+/* ---- tiles ---- */
 
 /* Loads a tile to the same offset in all blocks with a bit in the mask; each one's barrier
  * counts the bytes. */

@@ -25,6 +25,9 @@ static inline gop_status gop_has_wgmma(const gop_ctx *ctx, const char *who)
 #define GOP_WGMMA 0
 #endif
 
+/* A block of specialised warpgroups: one fetches (producers), two multiply (consumers). */
+enum { GROUP_THREADS = 128, PRODUCERS = 128, CONSUMERS = 256, BLOCK_THREADS = 384 };
+
 /* Sets the registers of a thread of this warpgroup from here on: a multiple of 8. */
 template <int REGISTERS> GOP_DEVICE void setmaxnreg_inc(void)
 {

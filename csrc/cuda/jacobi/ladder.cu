@@ -6,7 +6,7 @@
  * step. What makes it hard is the end: the host would have to wait for each norm to know
  * whether another step is wanted.
  */
-#include "cuda/device.h"
+#include "cuda/ladder.h"
 
 /* clang-format off */
 #define ROWS(ROW) \

@@ -9,7 +9,7 @@
  * share a row's sum, and yet its bits must not depend on how many. tree/v1 fixes them: 128
  * lanes a leaf, whoever computes them.
  */
-#include "cuda/device.h"
+#include "cuda/ladder.h"
 
 /* clang-format off */
 #define ROWS(ROW) \

@@ -22,6 +22,7 @@ struct bf16x3_small_cut {
 
 #if GOP_SM80
 
+#include "cuda/common/mma.h"
 #include "cuda/matmul/bf16x3_parts.h"
 
 template <int M, int N, int GROUPS> struct bf16x3_small_shape {

@@ -9,15 +9,37 @@
  * of a cluster share an output's sum, and two groups of a block's warps where tiles are small;
  * they read each other's part from shared memory.
  */
-#include "cuda/common/pipeline.h"
 #include "cuda/common/cluster.h"
-#include "cuda/common/pdl.h"
-#include "cuda/common/tma.h"
 #include "cuda/common/mma.h"
+#include "cuda/common/pipeline.h"
+#include "cuda/common/tile_scheduler.h"
+#include "cuda/common/tma.h"
 #include "cuda/common/wgmma.h"
-
 #include "cuda/matmul/dmma.h"
-#include "cuda/matmul/dmma_tma.h"
+#include "cuda/matmul/straight.h"
+
+enum { DMMA_TMA_TERMS = 16 };  /* of a stage: 128 bytes */
+enum { DMMA_TMA_SLICES = 64 }; /* parts of a sum, at most */
+
+/* The warps of a group multiply a stage; two groups take stages by turns. */
+template <int TILE> struct dmma_tma_shape {
+    enum { WARP_M = TILE / 2, WARP_N = 32, GROUPS = 128 / TILE };
+    enum { M_TILES = WARP_M / 16, N_TILES = WARP_N / 8, BYTES = 2 * TILE * 128 };
+    enum { STAGES = TILE == 128 ? 6 : 12, SHARED = STAGES * (BYTES + 16) + 1024 };
+};
+
+struct dmma_tma_job : tile_schedule {
+    int first, last;      /* items of this step */
+    int a_batch, b_batch; /* whether the operand differs from product to product */
+    int pairs;            /* whether two neighbours of out are stored at once */
+    double *parts;        /* of sums that were cut, a tile each */
+};
+
+struct dmma_tma_work {
+    gop_cuda_tensor_map a, b;
+    straight_product<double> p;
+    dmma_tma_job job;
+};
 
 struct dmma_tma_plan {
     dmma_pairs pairs;
@@ -29,6 +51,111 @@ struct dmma_tma_plan {
 
 #if GOP_SM90
 
+/* An operand's tile: lines of 16 terms, or, 16 lines at a time, terms of 16 lines; either way
+ * swizzled rows of 128 bytes. Eight lines make a fragment, in an order in which lanes that read
+ * at once meet all banks. */
+template <int TILE, bool ALONG> struct dmma_tma_tile {
+    enum { BOXES = ALONG ? 1 : TILE / 16 };
+    /* Where row r of fragment f lies. */
+    static GOP_DEVICE int line(int f, int r)
+    {
+        if (ALONG) return f * 8 + r % 4 * 2 + r / 4;
+        return f / 2 * 16 + f % 2 * 4 + r % 2 + r / 2 % 2 * 8 + r / 4 * 2;
+    }
+    /* The byte offset of the lane's row and term in fragment 0. */
+    static GOP_DEVICE uint32_t base(int lane)
+    {
+        const int r = lane / 4, q = lane % 4;
+        if (ALONG) return line(0, r) * 128 + (q / 2 ^ line(0, r)) * 16 + q % 2 * 8;
+        return q * 128 + (line(0, r) / 2 ^ q) * 16 + r % 2 * 8;
+    }
+    /* The same of fragment f, four * 4 terms on. */
+    static GOP_DEVICE const double *at(const uint8_t *tile, uint32_t base, int f, int four)
+    {
+        const uint32_t to =
+            ALONG ? (base ^ four * 32) + f * 1024
+                  : (base ^ f % 2 * 32 ^ four % 2 * 64) + f / 2 * 2048 + four * 512;
+        return (const double *)(tile + to);
+    }
+};
+
+/* Issues the TMA loads of a tile: each of four warps every fourth box of it. */
+template <int TILE, bool ALONG>
+GOP_DEVICE void dmma_tma_fetch(uint8_t *tile, const gop_cuda_tensor_map *map, int warp,
+                               int line, int l, int batch, uint64_t *full)
+{
+    enum { BOXES = dmma_tma_tile<TILE, ALONG>::BOXES };
+#pragma unroll
+    for (int e = 0; e < (BOXES + 3) / 4; e++) {
+        const int box = e * 4 + warp;
+        if (box >= BOXES) break;
+        const int from = line + box * 16;
+        tma_load(tile + box * 2048, map, ALONG ? l : from, ALONG ? from : l, batch, full, 1);
+    }
+}
+
+/* One thread of each of four warps. */
+template <int TILE, int CLUSTER, bool A_ALONG, bool B_ALONG> GOP_DEVICE void
+dmma_tma_feed(const dmma_tma_work &w, uint8_t *ring, uint64_t *full, uint64_t *empty, int rank)
+{
+    typedef dmma_tma_shape<TILE> shape;
+    const dmma_tma_job &job = w.job;
+    const int warp = threadIdx.x / 32;
+    int s = 0;
+    uint32_t phase = 1; /* at first all slots are free */
+    for (int i = job.first + blockIdx.x / CLUSTER; i < job.last; i += gridDim.x / CLUSTER) {
+        const tile_item at = tile_item_of<TILE, TILE, CLUSTER>(job, i, rank);
+        for (int stage = at.first; stage < at.last; stage++) {
+            uint8_t *const tiles = ring + s * shape::BYTES;
+            const int l = stage * DMMA_TMA_TERMS;
+            mbarrier_wait(empty + s, phase);
+            if (warp == 0) mbarrier_arrive_expect_tx(full + s, shape::BYTES);
+            dmma_tma_fetch<TILE, A_ALONG>(tiles, &w.a, warp, at.i0, l,
+                                          job.a_batch ? at.batch : 0, full + s);
+            dmma_tma_fetch<TILE, B_ALONG>(tiles + shape::BYTES / 2, &w.b, warp ^ 1, at.j0, l,
+                                          job.b_batch ? at.batch : 0, full + s);
+            pipeline_advance<shape::STAGES>(s, phase);
+        }
+    }
+}
+
+/* Where a tile's sums go: into out, or as one of the parts that are added later. */
+struct dmma_tma_target {
+    double *to;
+    int64_t row, column;
+    int rows, columns;
+    bool pairs;
+};
+template <int TILE>
+GOP_DEVICE dmma_tma_target dmma_tma_target_of(const dmma_tma_work &w, const tile_item &at)
+{
+    if (at.part >= 0)
+        return {w.job.parts + (int64_t)at.part * TILE * TILE, TILE, 1, TILE, TILE, true};
+    const straight_product<double> &p = w.p;
+    double *const to = p.out + at.batch * p.out_batch + at.i0 * p.out_row + at.j0 * p.out_col;
+    const int64_t rows = p.m - at.i0, columns = p.n - at.j0;
+    return {to,
+            p.out_row,
+            p.out_col,
+            (int)(rows < TILE ? rows : TILE),
+            (int)(columns < TILE ? columns : TILE),
+            w.job.pairs != 0};
+}
+
+/* Sums of row r and columns c and d, which may be neighbours. */
+template <bool NEIGHBOURS>
+GOP_DEVICE void dmma_tma_put(const dmma_tma_target &t, int r, int c, int d, const double2 &sums)
+{
+    if (r >= t.rows) return;
+    double *const to = t.to + r * t.row;
+    if (NEIGHBOURS && t.pairs && d < t.columns) {
+        *(double2 *)(to + c) = sums;
+        return;
+    }
+    if (c < t.columns) to[c * t.column] = sums.x;
+    if (d < t.columns) to[d * t.column] = sums.y;
+}
+
 /* The sum of the parts that groups of warps, and blocks of a cluster, have at `at`, in order.
  */
 template <int GROUPS, int CLUSTER> GOP_DEVICE double2 dmma_tma_add_parts(double2 *meet, int at)
@@ -36,7 +163,7 @@ template <int GROUPS, int CLUSTER> GOP_DEVICE double2 dmma_tma_add_parts(double2
     double2 all = {};
 #pragma unroll
     for (int part = 0; part < GROUPS * CLUSTER; part++) {
-        const double2 *const one = meet + part % GROUPS * (DMMA_TMA_CONSUMERS / GROUPS);
+        const double2 *const one = meet + part % GROUPS * (CONSUMERS / GROUPS);
         const double2 *const there = CLUSTER > 1 ? map_shared_rank(one, part / GROUPS) : one;
         const double2 more = there[at];
         all = part ? make_double2(all.x + more.x, all.y + more.y) : more;
@@ -90,23 +217,23 @@ GOP_DEVICE void dmma_tma_epilogue(const dmma_tma_work &w, const tile_item &at,
     }
     /* Each thread adds all parts, in order, of its share of the outputs. */
     double2 *const meet = (double2 *)ring;
-    any_of<DMMA_TMA_CONSUMERS>(false); /* the ring has been read */
+    any_of<CONSUMERS>(false); /* the ring has been read */
 #pragma unroll
-    for (int v = 0; v < CHUNKS; v++) meet[v * DMMA_TMA_CONSUMERS + t] = two(v);
+    for (int v = 0; v < CHUNKS; v++) meet[v * CONSUMERS + t] = two(v);
     if (CLUSTER > 1) cluster_sync();
-    else any_of<DMMA_TMA_CONSUMERS>(false);
+    else any_of<CONSUMERS>(false);
 #pragma unroll
     for (int v = 0; v < CHUNKS; v++) {
         if (v % PARTS != rank * GROUPS + group) continue;
-        const double2 all = dmma_tma_add_parts<GROUPS, CLUSTER>(meet + warp * 32 + lane,
-                                                                v * DMMA_TMA_CONSUMERS);
+        const double2 all =
+            dmma_tma_add_parts<GROUPS, CLUSTER>(meet + warp * 32 + lane, v * CONSUMERS);
         put(v, all);
     }
     if (CLUSTER > 1) cluster_sync(); /* another block may still read from this one */
 }
 
 template <int TILE, int CLUSTER, bool A_ALONG, bool B_ALONG>
-__global__ void GOP_CLUSTERS __launch_bounds__(DMMA_TMA_THREADS, 1)
+__global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREADS, 1)
     matmul_dmma_tma_kernel(const __grid_constant__ dmma_tma_work w)
 {
 #if GOP_WGMMA
@@ -122,7 +249,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(DMMA_TMA_THREADS, 1)
     uint64_t *const empty = full + STAGES;
     const int rank = CLUSTER > 1 ? cluster_rank() : 0;
     if (threadIdx.x == 0) {
-        pipeline_init<STAGES>(full, 1, empty, DMMA_TMA_CONSUMERS / 32 / GROUPS);
+        pipeline_init<STAGES>(full, 1, empty, CONSUMERS / 32 / GROUPS);
         fence_proxy_async();
     }
     launch_dependents();
@@ -130,7 +257,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(DMMA_TMA_THREADS, 1)
     grid_dependency_sync();
 
     /* Producer: one thread of each warp issues TMA loads. */
-    if (threadIdx.x < DMMA_TMA_PRODUCERS) {
+    if (threadIdx.x < PRODUCERS) {
         setmaxnreg_dec<24>();
         if (threadIdx.x % 32 == 0)
             dmma_tma_feed<TILE, CLUSTER, A_ALONG, B_ALONG>(w, ring, full, empty, rank);
@@ -145,7 +272,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(DMMA_TMA_THREADS, 1)
     /* Consumers: each warp waits for its own stage and multiplies. */
     setmaxnreg_inc<240>();
     const dmma_tma_job &job = w.job;
-    const int t = threadIdx.x - DMMA_TMA_PRODUCERS, lane = t % 32;
+    const int t = threadIdx.x - PRODUCERS, lane = t % 32;
     const int warp = t / 32 % (8 / GROUPS);
     const int group = GROUPS > 1 ? __shfl_sync(~0u, t / 128, 0) : 0;
     const int m0 = warp % 2 * shape::WARP_M, n0 = warp / 2 * shape::WARP_N;
@@ -228,7 +355,7 @@ static gop_status dmma_tma_enqueue(gop_ctx *ctx, const dmma_tma_work &w)
     const int most = CLUSTER * shape::GROUPS > 1 ? items : ctx->info.processors;
     return GOP_LAUNCH_EARLY(ctx, (matmul_dmma_tma_kernel<TILE, CLUSTER, A_ALONG, B_ALONG>),
                             gop_cuda_grid((items < most ? items : most) * CLUSTER, CLUSTER),
-                            DMMA_TMA_THREADS, shape::SHARED, w);
+                            BLOCK_THREADS, shape::SHARED, w);
 }
 
 static gop_status matmul_dmma_tma(gop_ctx *ctx, const gop_task *task, int64_t step)
@@ -280,10 +407,7 @@ static double dmma_tma_time(const gop_ctx *ctx, const dmma_tma_plan &plan)
     const bool small = plan.tile == 64;
     const int64_t each = small ? SMALL : LARGE, parts = job.items - job.whole;
     const int64_t around = AROUND + (plan.cluster > 1 ? MEETING * (small ? 1 : 2) : 0);
-    const int64_t computing =
-        blocks_for((int64_t)job.whole * plan.cluster, processors) *
-            (blocks_for(job.stages, plan.cluster) * each + around) +
-        blocks_for(parts, processors) * (blocks_for(job.stages, job.slices) * each + around);
+    const int64_t computing = tile_waves(job, plan.cluster, processors, each, around);
     const int64_t adding =
         ADDING + job.slices * SLICE + parts * PART / (small ? 4 : 1) / processors;
     return (double)(computing + (parts ? adding : 0));
@@ -293,6 +417,7 @@ static double dmma_tma_time(const gop_ctx *ctx, const dmma_tma_plan &plan)
 static void dmma_tma_cut(const gop_ctx *ctx, const gop_gemm &g, dmma_tma_plan *best)
 {
     enum { SHORTEST = 4 }; /* stages of a part */
+    const int64_t stages = blocks_for(g.k, DMMA_TMA_TERMS);
     const int processors = ctx->info.processors > 1 ? ctx->info.processors : 2;
     double least = 0;
     for (int tile = 64; tile <= 128; tile *= 2)
@@ -300,15 +425,12 @@ static void dmma_tma_cut(const gop_ctx *ctx, const gop_gemm &g, dmma_tma_plan *b
             for (int slices = 1; slices <= DMMA_TMA_SLICES; slices++) {
                 dmma_tma_plan plan = *best;
                 dmma_tma_job &job = plan.job;
-                if (cluster * slices > 1 && job.stages < SHORTEST * cluster * slices) break;
+                if (cluster * slices > 1 && stages < SHORTEST * cluster * slices) break;
                 plan.tile = tile, plan.cluster = cluster;
-                job.down = (int)blocks_for(g.m, tile), job.across = (int)blocks_for(g.n, tile);
-                job.tiles = (int)(job.down * job.across * g.batches);
-                const int rest = slices > 1 ? job.tiles % processors : 0;
-                if (slices > 1 && (cluster > 1 || rest == 0)) break;
-                job.slices = slices;
-                job.whole = job.tiles - rest;
-                job.items = job.whole + rest * slices;
+                (tile_schedule &)job =
+                    tile_schedule_of(blocks_for(g.m, tile), blocks_for(g.n, tile), g.batches, 8,
+                                     stages, processors, slices);
+                if (slices > 1 && (cluster > 1 || job.whole == job.tiles)) break;
                 const double time = dmma_tma_time(ctx, plan);
                 if (least == 0 || time < least) least = time, *best = plan;
             }
@@ -357,8 +479,6 @@ static gop_status matmul_dmma_tma_plan(const gop_ctx *ctx, const gop_task *task,
     if (tiles * (double)g.batches > 1e9)
         return gop_fail(GOP_REFUSED, "%s takes up to 10^9 tiles of 64 x 64 outputs, got %g",
                         who, tiles * (double)g.batches);
-    job.stages = (int)blocks_for(g.k, DMMA_TMA_TERMS);
-    job.group = 8;
     job.a_batch = p->a.batches > 1, job.b_batch = p->b.batches > 1;
     job.pairs = g.out_col == 1 && g.out_row % 2 == 0 && apart % 2 == 0 &&
                 (uintptr_t)task->out[0].data % 16 == 0;

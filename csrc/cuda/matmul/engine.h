@@ -16,17 +16,13 @@
 
 #include "cuda/common/pipeline.h"
 #include "cuda/common/cluster.h"
-#include "cuda/common/cp_async_bulk.h"
-#include "cuda/common/mbarrier.h"
-#include "cuda/common/pdl.h"
-#include "cuda/matmul/bf16x3_parts.h"
+#include "cuda/common/tma.h"
+#include "cuda/matmul/image.h"
 #include "cuda/common/tile_scheduler.h"
 
 enum {
-    ENGINE_THREADS = 384,
     ENGINE_SHARED = 232448, /* bytes a block may have */
     ENGINE_COPY = 4096,     /* bytes of a copy: one thread could not issue them all */
-    ENGINE_CONSUMERS = 256, /* threads that multiply */
 };
 
 template <int PIECES, int W> struct engine_stage {
@@ -147,7 +143,7 @@ template <typename O> GOP_DEVICE O *engine_out_of(const engine_job &p, int64_t p
 /* Where chunk c of thread t of a block lies among the parts: neighbours lie side by side. */
 template <int W, int C> GOP_DEVICE int64_t part_index(int64_t part, int rank, int chunk, int t)
 {
-    return (((part * C + rank) * W * 16 + chunk) * ENGINE_CONSUMERS + t) * 4;
+    return (((part * C + rank) * W * 16 + chunk) * CONSUMERS + t) * 4;
 }
 
 /* Whether the pack met what pieces cannot hold; asked by all threads of a block. */
@@ -293,7 +289,7 @@ GOP_DEVICE void engine_multiply(float (&part)[64], uint64_t at_a, uint64_t at_b,
 }
 
 template <int PIECES, bool HALF, typename O, int W, int C>
-__global__ void GOP_CLUSTERS __launch_bounds__(ENGINE_THREADS, 1)
+__global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREADS, 1)
     matmul_engine_kernel(const __grid_constant__ engine_job p)
 {
 #if GOP_WGMMA
@@ -305,7 +301,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(ENGINE_THREADS, 1)
     uint64_t *const empty = full + stage::COUNT;
     const int rank = C == 2 ? cluster_rank() : 0;
     if (threadIdx.x == 0) {
-        pipeline_init<stage::COUNT>(full, 1, empty, C * ENGINE_CONSUMERS / 32);
+        pipeline_init<stage::COUNT>(full, 1, empty, C * CONSUMERS / 32);
         fence_mbarrier_release();
     }
 
@@ -320,14 +316,14 @@ __global__ void GOP_CLUSTERS __launch_bounds__(ENGINE_THREADS, 1)
     else __syncthreads();
 
     /* Producer: one warp copies the packed operands. */
-    if (threadIdx.x < ENGINE_THREADS - ENGINE_CONSUMERS) {
+    if (threadIdx.x < PRODUCERS) {
         setmaxnreg_dec<40>();
         if (threadIdx.x < 32) engine_feed<stage, C>(p, ring, full, empty, rank);
     } else { /* consumers: two warpgroups multiply, 64 W rows each */
         setmaxnreg_inc<232>();
         int s = 0;
         uint32_t phase = 0;
-        const int t = threadIdx.x - (ENGINE_THREADS - ENGINE_CONSUMERS), lane = t % 32;
+        const int t = threadIdx.x - PRODUCERS, lane = t % 32;
         const int group = __shfl_sync(~0u, t / 128, 0), warp = t / 32 % 4;
         const uint64_t at_a =
             make_smem_desc(shared_address(ring) + group * W * 4096, 0, 512, 2);
@@ -368,8 +364,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(ENGINE_THREADS, 1)
 }
 
 /* Adds the parts of the tiles that were cut: a block one chunk of the threads of a tile. */
-template <bool HALF, typename O, int W, int C>
-__global__ void __launch_bounds__(ENGINE_CONSUMERS)
+template <bool HALF, typename O, int W, int C> __global__ void __launch_bounds__(CONSUMERS)
     matmul_parts_kernel(const __grid_constant__ engine_job p)
 {
     grid_dependency_sync();
@@ -388,7 +383,7 @@ __global__ void __launch_bounds__(ENGINE_CONSUMERS)
     const int column = (item.tile_n * C + rank) * IMAGE_COLUMNS + chunk % 16 * 8 + t % 4 * 2;
     const float4 sum = sum_of_parts(
         reinterpret_cast<const float4 *>(p.parts + part_index<W, C>(cut, rank, chunk, t)),
-        (int64_t)rest * C * CHUNKS * ENGINE_CONSUMERS, p.slices);
+        (int64_t)rest * C * CHUNKS * CONSUMERS, p.slices);
     float four[4] = {sum.x, sum.y, sum.z, sum.w};
     O *const out = engine_out_of<O>(p, product);
     if (HALF && unscale(p, p.row_scale + product * p.row_scales,

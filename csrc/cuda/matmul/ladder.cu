@@ -12,7 +12,7 @@
  * fused multiply-add each; splitk and tall add pieces of such sums. The others have tensor
  * cores add, some terms at a time, or, for few rows or columns, lanes that share a sum.
  */
-#include "cuda/device.h"
+#include "cuda/ladder.h"
 
 /* clang-format off */
 #define ROWS(ROW) \

@@ -14,6 +14,7 @@
 #include <type_traits>
 
 #include "cuda/common/cp_async.h"
+#include "cuda/common/mma.h"
 #include "cuda/matmul/bf16x3_parts.h"
 #include "cuda/matmul/thin.h"
 

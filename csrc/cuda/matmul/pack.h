@@ -7,8 +7,7 @@
 #ifndef GOP_CUDA_MATMUL_PACK_H
 #define GOP_CUDA_MATMUL_PACK_H
 
-#include "cuda/common/pdl.h"
-#include "cuda/matmul/bf16x3_parts.h"
+#include "cuda/matmul/image.h"
 
 /* Reals of an item: a complex number has two, and row l of b becomes the rows (re, im) and
  * (-im, re), so that the real product holds the complex one. */

@@ -8,7 +8,6 @@
  */
 #include "cuda/matmul/lines.h"
 #include "cuda/matmul/thin.h"
-#include "cuda/common/pdl.h"
 #include "cuda/common/cp_async.h"
 #include "cuda/common/mma.h"
 

@@ -9,12 +9,8 @@
  */
 #include "cuda/matmul/lines.h"
 #include "cuda/common/pipeline.h"
-#include "cuda/common/cp_async_bulk.h"
-#include "cuda/common/mbarrier.h"
-#include "cuda/common/pdl.h"
+#include "cuda/common/tma.h"
 #include "cuda/common/wgmma.h"
-
-enum { SKINNY_WGMMA_THREADS = 384, SKINNY_WGMMA_PRODUCERS = 128 };
 
 struct skinny_wgmma_job {
     int64_t items, tiles, stages; /* tiles of columns; stages of a whole sum */
@@ -107,7 +103,7 @@ GOP_DEVICE void skinny_wgmma_feed(const matmul_product<T> &p, const skinny_wgmma
                 mbarrier_arrive_expect_tx(full + s, shape::B_BYTES);
                 cp_async_bulk_load(to + shape::A_BYTES, b, shape::B_BYTES, full + s);
             }
-            a.template fetch<SKINNY_WGMMA_PRODUCERS>(to, l);
+            a.template fetch<PRODUCERS>(to, l);
             cp_async_mbarrier_arrive(full + s);
             b += shape::B_BYTES;
             pipeline_advance<shape::STAGES>(s, phase);
@@ -146,7 +142,7 @@ GOP_DEVICE void skinny_wgmma_store(const matmul_product<T> &p, const skinny_wgmm
     }
 }
 
-template <typename T, bool ALONG> __global__ void __launch_bounds__(SKINNY_WGMMA_THREADS, 1)
+template <typename T, bool ALONG> __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     matmul_skinny_wgmma_kernel(const matmul_product<T> p, const skinny_wgmma_job job)
 {
 #if GOP_WGMMA
@@ -157,14 +153,13 @@ template <typename T, bool ALONG> __global__ void __launch_bounds__(SKINNY_WGMMA
     uint64_t *const full = (uint64_t *)(ring + STAGES * shape::BYTES);
     uint64_t *const empty = full + STAGES;
     if (threadIdx.x == 0) {
-        pipeline_init<STAGES>(full, SKINNY_WGMMA_PRODUCERS + 1, empty,
-                              (SKINNY_WGMMA_THREADS - SKINNY_WGMMA_PRODUCERS) / 32);
+        pipeline_init<STAGES>(full, PRODUCERS + 1, empty, CONSUMERS / 32);
         fence_mbarrier_release();
     }
     __syncthreads();
 
     /* Producers copy a, and issue bulk copies of b's factors. */
-    if (threadIdx.x < SKINNY_WGMMA_PRODUCERS) {
+    if (threadIdx.x < PRODUCERS) {
         setmaxnreg_dec<40>();
         grid_dependency_sync();
         skinny_wgmma_feed<shape, ALONG>(p, job, ring, full, empty);
@@ -173,7 +168,7 @@ template <typename T, bool ALONG> __global__ void __launch_bounds__(SKINNY_WGMMA
         grid_dependency_sync();
         int s = 0;
         uint32_t phase = 0;
-        const int t = threadIdx.x - SKINNY_WGMMA_PRODUCERS, lane = t % 32;
+        const int t = threadIdx.x - PRODUCERS, lane = t % 32;
         const int first = t / 32 * 16; /* of a warp's lines */
         const uint64_t at_b =
             make_smem_desc(shared_address(ring) + shape::A_BYTES, 4096, 1024, 1);
@@ -225,10 +220,10 @@ static gop_status matmul_skinny_wgmma(gop_ctx *ctx, const gop_task *task, int64_
     const unsigned blocks = (unsigned)(job.items < most ? job.items : most);
     if (added)
         GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, true, (matmul_skinny_wgmma_kernel<T, ALONG>), blocks,
-                                    SKINNY_WGMMA_THREADS, shape::SHARED, p, job));
+                                    BLOCK_THREADS, shape::SHARED, p, job));
     else
         GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_skinny_wgmma_kernel<T, ALONG>), blocks,
-                                 SKINNY_WGMMA_THREADS, shape::SHARED, p, job));
+                                 BLOCK_THREADS, shape::SHARED, p, job));
     GOP_TRY(thin_add_partials<T>(ctx, task, p.part));
     matmul_part whole = {0, g.batches, 0, task->geometry.gemm.m, 1, g.k, 0};
     whole.wanted = job.wanted;

@@ -4,11 +4,89 @@
 #ifndef GOP_CUDA_MATMUL_STEPS_H
 #define GOP_CUDA_MATMUL_STEPS_H
 
-#include "cuda/matmul/bf16x3_parts.h"
+#include "cuda/matmul/image.h"
 #if GOP_SM90
 #include "cuda/matmul/engine.h"
 #include "cuda/matmul/pack.h"
 #endif
+
+/* ---- which tiles a block gets: the fastest cut of a product ---- */
+
+/* The SMs compute one tile each at a time: a wave. Large tiles load less; small ones leave
+ * fewer SMs idle in the last wave, whose tiles can also be cut along l. The unit of time is a
+ * block of terms of a large tile. */
+struct engine_cut {
+    int waves;            /* tiles of 128 rows that a block computes */
+    int cluster;          /* blocks side by side that share them */
+    int tiles_m, tiles_n; /* of a product, each a cluster's */
+    int tiles;
+    int whole, slices, items;
+    double time; /* in blocks of terms of a large tile */
+};
+
+/* The time of a block of terms. */
+struct engine_pace {
+    double shared, alone; /* of 128 rows, for blocks of two and for single ones */
+    double less = 1;      /* how many times as long the block of six products takes */
+};
+static const engine_pace SPLIT_PACE = {0.52, 0.55}, SINGLE_PACE = {0.52, 0.55, 5.5};
+
+static inline double cut_time(int64_t wave, int64_t tiles, int blocks, double each, double part,
+                              int slices, double less)
+{
+    const double around = 0.75 * less;                      /* beginning and end of a tile */
+    const double fold = 2 * less, fold_part = 0.017 * less; /* adding parts */
+    const int64_t rest = tiles % wave;
+    double time = (double)(tiles / wave) * (blocks * each + around);
+    if (rest == 0) return time;
+    const int64_t waves = (rest * slices + wave - 1) / wave;
+    time += (double)waves * ((blocks + slices - 1) / slices * each + around);
+    if (slices > 1) time += fold + (double)(rest * slices) * part * fold_part;
+    return time;
+}
+
+/* Depends only on the device and the shape, and so do the bits. `unit`: blocks that are added
+ * at once. Tiles that are mirrored are square. */
+static inline engine_cut cut_of(const gop_ctx *ctx, int64_t products, int64_t rows,
+                                int64_t columns, int blocks, int unit, int mirrored,
+                                const engine_pace &pace)
+{
+    static const int ways[][2] = {{2, 2}, {1, 2}, {1, 1}};
+    const int processors = ctx->info.processors > 1 ? ctx->info.processors : 2;
+    engine_cut best = {};
+    for (const int *way : ways) {
+        const int waves = way[0], cluster = way[1];
+        if (mirrored && waves != cluster) continue;
+        const int64_t m = blocks_for(rows, 128 * waves), n = blocks_for(columns, 128 * cluster);
+        const int64_t each = mirrored ? m * (m + 1) / 2 : m * n, tiles = each * products;
+        const int64_t wave = processors / cluster, rest = tiles % wave;
+        for (int slices = 1; slices <= MOST_SLICES; slices++) {
+            if (slices > 1 && (rest == 0 || blocks / unit / slices < 2)) continue;
+            const double time = cut_time(wave, tiles, blocks,
+                                         waves == 2     ? 1
+                                         : cluster == 2 ? pace.shared
+                                                        : pace.alone,
+                                         waves * cluster, slices, pace.less);
+            if (best.items && time >= best.time) continue;
+            best.time = time;
+            best.waves = waves, best.cluster = cluster;
+            best.tiles_m = (int)m, best.tiles_n = (int)n, best.tiles = (int)each;
+            best.slices = slices;
+            best.whole = (int)(slices > 1 ? tiles - rest : tiles);
+            best.items = best.whole + (int)(tiles - best.whole) * slices;
+        }
+    }
+    return best;
+}
+
+/* Bytes of the parts of sums. */
+static inline size_t cut_parts(const engine_cut &cut)
+{
+    const size_t tile = (size_t)(cut.waves * cut.cluster) * 128 * 128 * sizeof(float);
+    return cut.slices > 1 ? (size_t)(cut.items - cut.whole) * tile : 0;
+}
+
+/* ---- the plan ---- */
 
 enum { LAST = 1, SYMMETRIC = 2, CUTS = 4 }; /* cuts are numbered by these bits */
 
@@ -235,16 +313,15 @@ static engine_job engine_job_of(const gop_ctx *ctx, const split_plan &plan,
 template <typename T, int PIECES, bool HALF, int W, int C>
 static gop_status launch_engine_of(gop_ctx *ctx, const engine_job &job)
 {
-    const int wave = ctx->info.processors / C;
-    const gop_cuda_grid grid((job.items < wave ? job.items : wave) * C, C);
+    const gop_cuda_grid grid = cluster_grid(job.items, ctx->info.processors, C);
     if (job.slices == 1)
         return GOP_LAUNCH_EARLY(ctx, (matmul_engine_kernel<PIECES, HALF, T, W, C>), grid,
-                                ENGINE_THREADS, ENGINE_SHARED, job);
+                                BLOCK_THREADS, ENGINE_SHARED, job);
     GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, true, (matmul_engine_kernel<PIECES, HALF, T, W, C>), grid,
-                                ENGINE_THREADS, ENGINE_SHARED, job));
+                                BLOCK_THREADS, ENGINE_SHARED, job));
     return GOP_LAUNCH_EARLY(ctx, (matmul_parts_kernel<HALF, T, W, C>),
                             (unsigned)((job.items - job.whole) / job.slices * W * C * 16),
-                            ENGINE_CONSUMERS, 0, job);
+                            CONSUMERS, 0, job);
 }
 
 template <typename T, int PIECES, bool HALF>

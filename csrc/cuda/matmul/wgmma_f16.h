@@ -11,10 +11,8 @@
 #include "cuda/common/tile_scheduler.h"
 
 enum {
-    GROUP_THREADS = 128,
-    BLOCK_THREADS = 384, /* a warpgroup fetches, two multiply */
-    TILE_K = 64,         /* terms of a slot of the ring, 128 bytes */
-    PROMOTED = 2,        /* slots whose terms the tensor cores add by themselves */
+    TILE_K = 64,  /* terms of a slot of the ring, 128 bytes */
+    PROMOTED = 2, /* slots whose terms the tensor cores add by themselves */
 };
 
 /* A warpgroup multiplies 64 rows at once, `waves` times; the two have a tile together, or

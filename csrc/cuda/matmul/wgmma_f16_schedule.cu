@@ -70,12 +70,8 @@ static matmul_schedule cut_into(const gop_gemm &g, int slots, int shape, int bel
     const int m = (int)(swapped ? g.n : g.m), n = (int)(swapped ? g.m : g.n);
     matmul_schedule t;
     t.shape = shape, t.below = below, t.beside = beside, t.swapped = swapped;
-    t.down = (m + rows - 1) / rows, t.across = (n + columns - 1) / columns;
-    t.tiles = t.down * t.across * (int)g.batches;
-    t.group = 8;
-    t.stages = ((int)g.k + TILE_K - 1) / TILE_K;
-    const int rest = split > 1 ? t.tiles % slots : 0;
-    t.whole = t.tiles - rest, t.slices = split, t.items = t.whole + rest * split;
+    (tile_schedule &)t = tile_schedule_of(blocks_for(m, rows), blocks_for(n, columns),
+                                          g.batches, 8, blocks_for(g.k, TILE_K), slots, split);
     return t;
 }
 

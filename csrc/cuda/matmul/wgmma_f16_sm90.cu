@@ -351,9 +351,8 @@ static gop_status launch_tiles(gop_ctx *ctx, const gop_task *task, const wgmma_f
                                const wgmma_f16_work &w)
 {
     typedef wgmma_f16_block<SHAPE> R;
-    const int size = w.schedule.below * w.schedule.beside, slots = ctx->info.processors / size;
-    const int items = w.last - w.first;
-    const gop_cuda_grid grid((items < slots ? items : slots) * size, size);
+    const int size = w.schedule.below * w.schedule.beside;
+    const gop_cuda_grid grid = cluster_grid(w.last - w.first, ctx->info.processors, size);
     const bool copied = plan.a.copied || plan.b.copied, added = adds_partials(w);
     gop_status status = GOP_OK;
 #define GO(at, bt)                                                                             \

@@ -9,7 +9,7 @@
  *
  * core/ops/rdf.c turned the edges into thresholds t: bin k holds t[k] <= r2 < t[k+1], exactly.
  */
-#include "cuda/device.h"
+#include "cuda/ladder.h"
 
 #define ROWS(ROW)                                                                              \
     ROW(rdf, naive) ROW(rdf, shared) ROW(rdf, persistent) ROW(rdf, guessed) ROW(rdf, cells)

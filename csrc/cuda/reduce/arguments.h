@@ -179,14 +179,4 @@ static inline int64_t item_of(const gop_task *task)
     return bytes_of[task->in[0].dtype];
 }
 
-/* Whether the array spans more than two thirds of the L2 cache. */
-static inline bool reduce_exceeds_l2(const gop_ctx *ctx, const gop_task *task)
-{
-    const gop_reduction &g = task->geometry.reduction;
-    int64_t far = 1;
-    for (int d = 0; d < g.kept + g.reduced; d++)
-        far += gop_magnitude(g.in[d]) * (g.extent[d] - 1);
-    return far * item_of(task) > ctx->info.l2 / 3 * 2;
-}
-
 #endif

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cuda/reduce/columns.h"
+#include "cuda/reduce/nodes.h"
 #include "cuda/reduce/pairs.h"
 #include "cuda/common/l2_policy.h"
 

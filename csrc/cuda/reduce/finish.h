@@ -37,13 +37,9 @@ template <typename P> GOP_DEVICE complex<P> divide(complex<P> value, int64_t cou
     return {value.re / P(count), value.im / P(count)};
 }
 
-GOP_DEVICE void take(float &to, const gop_scalar &s)
+template <typename R> GOP_DEVICE void take(R &to, const gop_scalar &s)
 {
-    to = float(s.f[0]);
-}
-GOP_DEVICE void take(double &to, const gop_scalar &s)
-{
-    to = s.f[0];
+    to = R(s.f[0]);
 }
 GOP_DEVICE void take(uint64_t &to, const gop_scalar &s)
 {
@@ -61,7 +57,7 @@ template <typename R> GOP_DEVICE R plus_zero(R value, float zero)
 }
 template <typename P> GOP_DEVICE complex<P> plus_zero(complex<P> value, float zero)
 {
-    return add(value, {P(zero), P(zero)});
+    return add(value, complex<P>{P(zero), P(zero)});
 }
 
 template <typename G, typename R>
@@ -218,125 +214,7 @@ GOP_DEVICE void finish(const reduce_args_of<G> &r, int64_t o, best<key128> found
     else finish_complex<complex128>(r, o, found);
 }
 
-/* ---- N outputs side by side: stored at once where r.grouped allows ---- */
-
-template <int N, typename R>
-GOP_DEVICE void finish_each(const reduce_args &r, int64_t o, const R (&value)[N])
-{
-#pragma unroll 1
-    for (int c = 0; c < N; c++) finish(r, o + c, pick<N>(value, c));
-}
-
-template <int N, typename T>
-GOP_DEVICE void put_group(const reduce_args &r, int64_t o, const T (&value)[N])
-{
-    enum { PIECE = 16 / sizeof(T) < N ? 16 / sizeof(T) : N };
-    T *const out = static_cast<T *>(r.out) + out_of(r, o);
-#pragma unroll
-    for (int i = 0; i < N; i += PIECE) {
-        group_of<T, PIECE> v;
-#pragma unroll
-        for (int c = 0; c < PIECE; c++) v.at[c] = value[i + c];
-        store_group(out + i, v);
-    }
-}
-
-template <typename T, int N, typename R>
-GOP_DEVICE void put_totals(const reduce_args &r, int64_t o, const R (&value)[N])
-{
-    T v[N];
-#pragma unroll
-    for (int c = 0; c < N; c++) v[c] = store<T>(total(r, o + c, value[c]));
-    put_group(r, o, v);
-}
-
-/* Complex minima and maxima. */
-template <int N, typename R>
-GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const R (&value)[N])
-{
-    finish_each(r, o, value);
-}
-template <int N>
-GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const float (&value)[N])
-{
-    if (!r.grouped) finish_each(r, o, value);
-    else if (r.out_dtype == GOP_FLOAT16) put_totals<float16>(r, o, value);
-    else if (r.out_dtype == GOP_BFLOAT16) put_totals<bfloat16>(r, o, value);
-    else put_totals<float>(r, o, value);
-}
-template <int N>
-GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const double (&value)[N])
-{
-    if (r.grouped) put_totals<double>(r, o, value);
-    else finish_each(r, o, value);
-}
-template <int N>
-GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const uint64_t (&value)[N])
-{
-    if (r.grouped) put_totals<uint64_t>(r, o, value);
-    else finish_each(r, o, value);
-}
-template <int N, typename P>
-GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const complex<P> (&value)[N])
-{
-    if (r.grouped) put_totals<complex<P>>(r, o, value);
-    else finish_each(r, o, value);
-}
-template <typename T, int N, typename K>
-GOP_DEVICE void put_stored(const reduce_args &r, int64_t o, const K (&key)[N])
-{
-    T v[N];
-#pragma unroll
-    for (int c = 0; c < N; c++) v[c] = (T)stored(r, key[c]);
-    put_group(r, o, v);
-}
-template <int N>
-GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const int32_t (&key)[N])
-{
-    if (!r.grouped || r.has_initial) finish_each(r, o, key);
-    else if (r.out_dtype == GOP_FLOAT32) put_stored<int32_t>(r, o, key);
-    else put_stored<int16_t>(r, o, key);
-}
-template <int N>
-GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const int64_t (&key)[N])
-{
-    if (r.grouped && !r.has_initial) put_stored<int64_t>(r, o, key);
-    else finish_each(r, o, key);
-}
-template <int N>
-GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const code<uint32_t> (&least)[N])
-{
-    if (!r.grouped || (r.has_initial && !is_truth(r))) return finish_each(r, o, least);
-    const int bytes = stored_bytes(r);
-    if (bytes == 4) put_stored<uint32_t>(r, o, least);
-    else if (bytes == 2) put_stored<uint16_t>(r, o, least);
-    else put_stored<uint8_t>(r, o, least);
-}
-template <int N>
-GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const code<uint64_t> (&least)[N])
-{
-    if (!r.grouped || (r.has_initial && !is_truth(r))) finish_each(r, o, least);
-    else if (r.out_dtype == GOP_BOOL) put_stored<uint8_t>(r, o, least);
-    else put_stored<uint64_t>(r, o, least);
-}
-template <int N, typename K>
-GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const best<K> (&found)[N])
-{
-    if (!r.grouped || (r.op != GOP_ARGMIN && r.op != GOP_ARGMAX))
-        return finish_each(r, o, found);
-    int64_t k[N];
-#pragma unroll
-    for (int c = 0; c < N; c++) k[c] = found[c].k;
-    put_group(r, o, k);
-}
-
-/* N outputs that are neighbours, or one. */
-template <int N, typename R>
-GOP_DEVICE void finish_neighbours(const reduce_args &r, int64_t o, const R (&value)[N])
-{
-    if constexpr (N == 1) finish(r, o, value[0]);
-    else finish_group<N>(r, o, value);
-}
+/* ---- a root, or a leaf of several ---- */
 
 template <typename G, typename R>
 GOP_DEVICE void conclude(const reduce_args_of<G> &r, int64_t o, int64_t leaf, R value)

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "cuda/reduce/nodes.h"
 #include "cuda/reduce/places.h"
 #include "cuda/reduce/root.h"
 #include "cuda/common/l2_policy.h"

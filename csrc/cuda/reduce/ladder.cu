@@ -7,7 +7,7 @@
  * depends on the grid. The tree fixes who adds to whom, so that any grid, and the CPU, give the
  * same bits.
  */
-#include "cuda/device.h"
+#include "cuda/ladder.h"
 
 /* clang-format off */
 #define ROWS(ROW) \

@@ -23,17 +23,9 @@ GOP_DEVICE uint64_t widen(uint32_t x, int key_flags)
     const uint32_t high = key_flags & UNSIGNED ? 0 : (uint32_t)((int32_t)x >> 31);
     return (uint64_t)high << 32 | x;
 }
-GOP_DEVICE float widen(float16 x, int)
+template <typename T> GOP_DEVICE compute_t<T> widen(T x, int)
 {
     return load(x);
-}
-GOP_DEVICE float widen(bfloat16 x, int)
-{
-    return load(x);
-}
-template <typename T> GOP_DEVICE T widen(T x, int)
-{
-    return x;
 }
 
 template <typename E> struct sum_map {
@@ -167,10 +159,6 @@ template <typename E> struct extreme_map {
 /* ---- argmin, argmax; and complex min and max, which are read back from the position found,
  * because a key forgets the signs of zeros and which part was NaN ---- */
 
-GOP_DEVICE int64_t wide_key(int32_t key)
-{
-    return key;
-}
 GOP_DEVICE int64_t wide_key(int64_t key)
 {
     return key;

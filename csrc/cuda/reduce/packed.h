@@ -128,33 +128,4 @@ template <typename W> struct gather_code : gather_packed {
     }
 };
 
-/* What N items are loaded as: words, if parts of those are added. */
-template <typename M, int N, bool PARTS = __is_base_of(gather_parts, gather_of<M>)>
-struct loaded_of {
-    typedef group_of<typename M::T, N> type;
-};
-template <typename M, int N> struct loaded_of<M, N, true> {
-    typedef typename group_word<sizeof(group_of<typename M::T, N>)>::type type;
-};
-
-/* Adds them, each to an accumulator of its own, STRIDE from one to the next. */
-template <typename M, int N, int STRIDE, typename W>
-GOP_DEVICE void add_each(typename gather_of<M>::acc *to, const W &loaded, int at, int key_flags)
-{
-    typedef gather_of<M> G;
-    if constexpr (__is_base_of(gather_parts, G) && sizeof loaded % 4 == 0) {
-        enum { PER_WORD = 4 / sizeof(typename M::T) };
-        uint32_t word[sizeof loaded / 4];
-        __builtin_memcpy(word, &loaded, sizeof word);
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            G::add_part(to[i * STRIDE], word[i / PER_WORD], i % PER_WORD, at, key_flags);
-    } else {
-        group_of<typename M::T, N> v;
-        __builtin_memcpy(&v, &loaded, sizeof v);
-#pragma unroll
-        for (int i = 0; i < N; i++) G::add(to[i * STRIDE], v.at[i], at, key_flags);
-    }
-}
-
 #endif

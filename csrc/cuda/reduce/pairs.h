@@ -6,6 +6,7 @@
 #ifndef GOP_CUDA_REDUCE_PAIRS_H
 #define GOP_CUDA_REDUCE_PAIRS_H
 
+#include "cuda/reduce/neighbours.h"
 #include "cuda/reduce/plan.h"
 
 /* Divisors of the extents, for at most AXES axes and fewer than 2^31 outputs. */

@@ -27,6 +27,15 @@ bool reduce_divides(const gop_task *task, int n, int64_t item)
     return (bits & (n - 1)) == 0 && (uintptr_t)task->in[0].data % (uintptr_t)(n * item) == 0;
 }
 
+bool reduce_exceeds_l2(const gop_ctx *ctx, const gop_task *task)
+{
+    const gop_reduction &g = task->geometry.reduction;
+    int64_t far = 1;
+    for (int d = 0; d < g.kept + g.reduced; d++)
+        far += gop_magnitude(g.in[d]) * (g.extent[d] - 1);
+    return far * item_of(task) > ctx->info.l2 / 3 * 2;
+}
+
 static int is_dense(const gop_reduction &g)
 {
     int64_t stride = 1;

@@ -5,7 +5,6 @@
 #define GOP_CUDA_REDUCE_PLAN_H
 
 #include "cuda/reduce/maps.h"
-#include "cuda/common/l2_policy.h"
 
 /* ---- f<M> by the map that a call asks for ---- */
 
@@ -89,6 +88,9 @@ size_t reduce_scratch(const gop_reduction &g, int64_t leaves);
 
 /* Whether groups of n neighbours are aligned and divide all lines. */
 bool reduce_divides(const gop_task *task, int n, int64_t item);
+
+/* Whether the array spans more than two thirds of the L2 cache. */
+bool reduce_exceeds_l2(const gop_ctx *ctx, const gop_task *task);
 
 /* The plan of a kernel for one map. */
 typedef gop_status (*reduce_map_plan)(const gop_task *task, gop_plan *plan);

@@ -6,6 +6,7 @@
  */
 #include <type_traits>
 
+#include "cuda/reduce/nodes.h"
 #include "cuda/reduce/root.h"
 
 template <typename F> constexpr int leaves_of_thread = SLOT / sizeof(typename F::acc);

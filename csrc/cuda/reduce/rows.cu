@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cuda/reduce/leaf.h"
+#include "cuda/reduce/nodes.h"
 #include "cuda/reduce/plan.h"
 #include "cuda/common/l2_policy.h"
 

@@ -6,6 +6,7 @@
  * When threads t and t + d fold, each sends half of its values and keeps the other half: one
  * shuffle folds two outputs, and each level halves the number of values.
  */
+#include "cuda/reduce/neighbours.h"
 #include "cuda/reduce/plan.h"
 
 enum {

@@ -8,6 +8,7 @@
  * order does not matter, neighbouring rows. Parts fold as leaves do, as neighbours, so the
  * first lane of part i is i with its bits reversed.
  */
+#include "cuda/reduce/neighbours.h"
 #include "cuda/reduce/plan.h"
 #include "cuda/reduce/root.h"
 

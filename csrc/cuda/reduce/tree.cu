@@ -4,6 +4,7 @@
  * A warp has a leaf of 2048 elements, four lanes a thread; if outputs are neighbours, one or
  * eight threads have an output. Then warps fold the leaves, which are stored output by output.
  */
+#include "cuda/reduce/nodes.h"
 #include "cuda/reduce/plan.h"
 #include "cuda/reduce/root.h"
 #include "cuda/common/l2_policy.h"

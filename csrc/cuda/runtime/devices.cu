@@ -159,7 +159,7 @@ static gop_status make(gop_cuda_thread *t)
                      cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking)));
     gop_status status = GOP_OK;
     for (int e = 0; e < GOP_EVENTS && status == GOP_OK; e++)
-        status = GOP_CUDA("cuda.event", "making an event", cudaEventCreate(&t->cuda.events[e]));
+        status = GOP_CUDA("cuda.event", "making an event", cudaEventCreate(&t->events[e]));
     cudaEvent_t *untimed[1 + 2 * GOP_CUDA_SLOTS] = {&t->ordered};
     for (int i = 0; i < 2 * GOP_CUDA_SLOTS; i++)
         untimed[1 + i] = &t->slot_done[i / GOP_CUDA_SLOTS][i % GOP_CUDA_SLOTS];
@@ -169,7 +169,7 @@ static gop_status make(gop_cuda_thread *t)
     if (status == GOP_OK) return GOP_OK;
     const gop_error kept = *gop_services->error();
     for (int e = 0; e < GOP_EVENTS; e++)
-        if (t->cuda.events[e]) cudaEventDestroy(t->cuda.events[e]);
+        if (t->events[e]) cudaEventDestroy(t->events[e]);
     for (int i = 0; i < 1 + 2 * GOP_CUDA_SLOTS; i++)
         if (*untimed[i]) cudaEventDestroy(*untimed[i]);
     cudaStreamDestroy(*stream);
@@ -198,11 +198,11 @@ static gop_status open_context(int ordinal, gop_cuda_thread **made)
     t = (gop_cuda_thread *)gop_services->alloc(sizeof *t);
     if (!t) return gop_fail(GOP_NO_MEMORY, "cuda: no host memory for a context");
     memset(t, 0, sizeof *t);
-    t->cuda.base.backend = &gop_cuda_backend;
-    t->cuda.base.device = {GOP_CUDA, ordinal};
-    t->cuda.base.info = devices[ordinal].info;
+    t->base.backend = &gop_cuda_backend;
+    t->base.device = {GOP_CUDA, ordinal};
+    t->base.info = devices[ordinal].info;
     t->pool = devices[ordinal].pool;
-    t->cuda.stream = cudaStreamLegacy;
+    t->stream = cudaStreamLegacy;
     const gop_status status = make(t);
     if (status == GOP_OK) *made = t;
     else gop_services->release(t);
@@ -213,7 +213,7 @@ gop_status gop_cuda_context(int ordinal, gop_ctx **ctx)
 {
     GOP_TRY(gop_cuda_usable());
     if (ordinal >= 0 && ordinal < GOP_CUDA_MAX_DEVICES && mine[ordinal]) {
-        *ctx = &mine[ordinal]->cuda.base;
+        *ctx = &mine[ordinal]->base;
         return GOP_OK;
     }
     gop_device_info info;
@@ -228,7 +228,7 @@ gop_status gop_cuda_context(int ordinal, gop_ctx **ctx)
     GOP_TRY(status);
     mine[ordinal] = made;
     pthread_setspecific(thread_end, mine); /* any value but NULL: give_back runs at the end */
-    *ctx = &made->cuda.base;
+    *ctx = &made->base;
     return GOP_OK;
 }
 
@@ -243,8 +243,8 @@ gop_status gop_cuda_borrow(int ordinal, gop_cuda_thread **borrowed)
 void gop_cuda_hand_back(gop_cuda_thread *borrowed)
 {
     if (gop_cuda_in_forked_child()) return; /* the lock may be another thread's */
-    const int ordinal = borrowed->cuda.base.device.ordinal;
-    borrowed->cuda.stream = cudaStreamLegacy;
+    const int ordinal = borrowed->base.device.ordinal;
+    borrowed->stream = cudaStreamLegacy;
     pthread_mutex_lock(&lock);
     borrowed->next_idle = devices[ordinal].idle;
     devices[ordinal].idle = borrowed;

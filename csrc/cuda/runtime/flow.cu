@@ -153,12 +153,12 @@ static gop_status after(flow *f, cudaStream_t first, cudaStream_t then)
 
 static gop_status flow_launch(flow *f, int panel)
 {
-    const cudaStream_t stream = f->t->cuda.stream;
+    const cudaStream_t stream = f->t->stream;
     const int reuses = f->panels->count > f->panels->depth; /* the memory of earlier panels */
     if (!f->panels->launch) return GOP_OK;
     GOP_TRY(after(f, f->up, stream));
     if (reuses) GOP_TRY(after(f, f->down, stream));
-    GOP_TRY(f->panels->launch(f->panels, &f->t->cuda.base, panel));
+    GOP_TRY(f->panels->launch(f->panels, &f->t->base, panel));
     f->last_kernel = gop_cuda_last_kernel;
     if (reuses) GOP_TRY(after(f, stream, f->up));
     return after(f, stream, f->down);

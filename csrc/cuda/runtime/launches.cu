@@ -154,7 +154,7 @@ static int launch_repeated(gop_cuda_thread *t, const gop_cuda_kernel *const *ker
     size_t bytes = 0;
     for (int n = 0; n < count; n++)
         for (int i = 0; i < kernels[n]->count; i++) bytes += kernels[n]->bytes[i];
-    if (bytes > MOST_BYTES || t->cuda.base.timed || !graphs_wanted()) return 0;
+    if (bytes > MOST_BYTES || t->base.timed || !graphs_wanted()) return 0;
     const void *const before = count > 1 ? kernels[0]->function : NULL;
     gop_cuda_repeated *r = record_of(t, before, kernels[count - 1]->function);
     if (!r || r->times == NEVER || r->times++ < OFTEN) return 0;
@@ -171,7 +171,7 @@ static int launch_repeated(gop_cuda_thread *t, const gop_cuda_kernel *const *ker
         for (int i = 0; i < kernels[n]->count; i++) arguments += kernels[n]->bytes[i];
     }
     if (!is_ready) code = make_graph(r, kernels, count, early);
-    if (code == cudaSuccess) code = cudaGraphLaunch(r->ready, t->cuda.stream);
+    if (code == cudaSuccess) code = cudaGraphLaunch(r->ready, t->stream);
     if (code == cudaSuccess) return 1;
     cudaGetLastError();
     r->times = NEVER;
@@ -211,12 +211,12 @@ static cudaError_t launch_alone(gop_cuda_thread *t, const gop_cuda_kernel *k, in
     }
     if (count == 0)
         return cudaLaunchKernel(k->function, k->grid, k->block, k->arguments, k->shared,
-                                t->cuda.stream);
+                                t->stream);
     cudaLaunchConfig_t how = {};
     how.gridDim = k->grid;
     how.blockDim = k->block;
     how.dynamicSmemBytes = k->shared;
-    how.stream = t->cuda.stream;
+    how.stream = t->stream;
     how.attrs = attributes;
     how.numAttrs = count;
     return cudaLaunchKernelExC(&how, k->function, k->arguments);
@@ -226,7 +226,7 @@ static cudaError_t launch_alone(gop_cuda_thread *t, const gop_cuda_kernel *k, in
 static int keep(gop_cuda_thread *t, const gop_cuda_kernel *k)
 {
     size_t at = 0;
-    if (t->cuda.base.timed || !graphs_wanted() || k->count > MOST_KEPT) return 0;
+    if (t->base.timed || !graphs_wanted() || k->count > MOST_KEPT) return 0;
     if (!t->kept) t->kept = (gop_cuda_kept *)gop_services->alloc(sizeof *t->kept);
     if (!t->kept) return 0;
     gop_cuda_kept *kept = t->kept;

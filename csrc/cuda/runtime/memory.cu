@@ -41,7 +41,7 @@ static cudaError_t take_block(gop_cuda_thread *t, size_t bytes, void **memory)
 {
     *memory = NULL;
     if (!t->pool) return cudaMalloc(memory, bytes);
-    return cudaMallocFromPoolAsync(memory, bytes, t->pool, t->cuda.stream);
+    return cudaMallocFromPoolAsync(memory, bytes, t->pool, t->stream);
 }
 
 /* Bytes that a caller could still get: the driver's and those that the pool keeps unused. */
@@ -59,7 +59,7 @@ static gop_status out_of_memory(gop_cuda_thread *t, size_t bytes)
     gop_fail(GOP_NO_DEVICE_MEMORY,
              "cuda:%d is out of memory: %zu bytes were asked for, %zu of %zu are free; free "
              "device arrays, or use device='cpu'",
-             t->cuda.base.device.ordinal, bytes, free_bytes, total);
+             t->base.device.ordinal, bytes, free_bytes, total);
     gop_error *error = gop_services->error();
     error->native_code = (int)cudaErrorMemoryAllocation;
     strcpy(error->native_name, "cudaErrorMemoryAllocation");
@@ -132,7 +132,7 @@ void gop_cuda_release(gop_ctx *ctx, void *memory)
     if (!memory || take_back(t, memory) || gop_cuda_in_forked_child()) return;
     cudaGetDevice(&previous);
     if (previous != ordinal) cudaSetDevice(ordinal);
-    if (t->pool) cudaFreeAsync(memory, t->cuda.stream);
+    if (t->pool) cudaFreeAsync(memory, t->stream);
     else cudaFree(memory);
     cudaGetLastError();
     gop_cuda_leave(ordinal, previous);

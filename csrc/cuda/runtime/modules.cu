@@ -75,7 +75,7 @@ static gop_status start_module(gop_ctx *ctx, cudaLibrary_t library, const gop_ke
     const dim3 grid(l->grid[0], l->grid[1], l->grid[2]);
     const dim3 block(l->block[0], l->block[1], l->block[2]);
     const cudaError_t code = cudaLaunchKernel((const void *)kernel, grid, block, l->arguments,
-                                              l->shared, thread_of(ctx)->cuda.stream);
+                                              l->shared, thread_of(ctx)->stream);
     return gop_cuda_launched(name, code);
 }
 

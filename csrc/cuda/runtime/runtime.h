@@ -9,6 +9,7 @@
 #ifndef GOP_CUDA_RUNTIME_H
 #define GOP_CUDA_RUNTIME_H
 
+#include "core/core.h"
 #include "cuda/launch.h"
 
 struct gop_cuda_repeated;
@@ -23,11 +24,13 @@ enum {
 
 enum gop_direction { GOP_UPLOAD, GOP_DOWNLOAD };
 
-/* A context: what launch.h shows of it, then what only the runtime uses. It lives as long as
+/* A context: core's, then what only the runtime uses. It lives as long as
  * the process; when its thread ends another thread takes it over. */
 struct gop_cuda_thread {
-    gop_cuda_ctx cuda;
-    cudaStream_t own;   /* for calls on host arrays; cuda.stream is where work goes now */
+    gop_ctx base;
+    cudaStream_t stream;
+    cudaEvent_t events[GOP_EVENTS];
+    cudaStream_t own;   /* for calls on host arrays; stream is where work goes now */
     cudaMemPool_t pool; /* NULL where the device has none: plain cudaMalloc */
     char *zero_copy;    /* pinned memory for small operands, made on first use */
     int zero_copies;    /* blocks of it in use, and bytes up to the last one's end */

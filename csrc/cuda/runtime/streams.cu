@@ -56,7 +56,7 @@ gop_status gop_cuda_sync(gop_ctx *ctx)
 {
     int previous;
     GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
-    const gop_status status = wait_for_stream(thread_of(ctx)->cuda.stream);
+    const gop_status status = wait_for_stream(thread_of(ctx)->stream);
     gop_cuda_leave(ctx->device.ordinal, previous);
     return status;
 }
@@ -72,22 +72,21 @@ gop_status gop_cuda_drain(gop_ctx *ctx)
 
 gop_status gop_cuda_mark(gop_ctx *ctx, int event)
 {
-    gop_cuda_ctx *cuda = &thread_of(ctx)->cuda;
+    gop_cuda_thread *t = thread_of(ctx);
     int previous;
     GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
     const gop_status status = GOP_CUDA("cuda.event", "recording an event",
-                                       cudaEventRecord(cuda->events[event], cuda->stream));
+                                       cudaEventRecord(t->events[event], t->stream));
     gop_cuda_leave(ctx->device.ordinal, previous);
     return status;
 }
 
 gop_status gop_cuda_elapsed(gop_ctx *ctx, int from, int to, double *seconds)
 {
-    gop_cuda_ctx *cuda = &thread_of(ctx)->cuda;
+    gop_cuda_thread *t = thread_of(ctx);
     float milliseconds = 0;
-    GOP_TRY(
-        GOP_CUDA("cuda.event", "reading events",
-                 cudaEventElapsedTime(&milliseconds, cuda->events[from], cuda->events[to])));
+    GOP_TRY(GOP_CUDA("cuda.event", "reading events",
+                     cudaEventElapsedTime(&milliseconds, t->events[from], t->events[to])));
     *seconds = 1e-3 * (double)milliseconds;
     return GOP_OK;
 }
@@ -101,7 +100,7 @@ gop_status gop_cuda_flush(gop_ctx *ctx)
     GOP_TRY(gop_cuda_alloc(ctx, bytes, &memory));
     gop_status status = gop_cuda_enter(ctx->device.ordinal, &previous);
     if (status == GOP_OK) {
-        status = gop_cuda_check(cudaMemsetAsync(memory, 0, bytes, thread_of(ctx)->cuda.stream),
+        status = gop_cuda_check(cudaMemsetAsync(memory, 0, bytes, thread_of(ctx)->stream),
                                 "emptying the caches");
         gop_cuda_leave(ctx->device.ordinal, previous);
     }
@@ -114,8 +113,8 @@ gop_status gop_cuda_flush(gop_ctx *ctx)
 void *gop_cuda_use(gop_ctx *ctx, void *stream)
 {
     gop_cuda_thread *t = thread_of(ctx);
-    void *const before = t->cuda.stream;
-    t->cuda.stream = stream == GOP_OWN_STREAM ? t->own : (cudaStream_t)stream;
+    void *const before = t->stream;
+    t->stream = stream == GOP_OWN_STREAM ? t->own : (cudaStream_t)stream;
     return before;
 }
 

@@ -234,7 +234,7 @@ static int move_pieces(void *argument, int number)
     w.pending = w.turn[0] = w.turn[1] = 0;
     for (int d = 0; d < 2; d++)
         for (int i = 0; i < EACH; i++) w.slots[d][i].number = -1;
-    const int ordinal = f->t->cuda.base.device.ordinal;
+    const int ordinal = f->t->base.device.ordinal;
     gop_status status = gop_cuda_enter(ordinal, &previous);
     if (status == GOP_OK) status = take_piece(&w, number == 0, &leaves);
     fail(f, status);
@@ -288,7 +288,7 @@ static gop_status go(gop_ctx *ctx, const gop_array *device, const gop_array *hos
     const one_way way = {{1, nin, 1 - nin, 1, only_operand, NULL}, host, device};
     int previous;
     GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
-    const gop_status status = move_panels(t, &way.panels, t->cuda.stream, t->cuda.stream);
+    const gop_status status = move_panels(t, &way.panels, t->stream, t->stream);
     gop_cuda_leave(ctx->device.ordinal, previous);
     return status;
 }
@@ -319,10 +319,9 @@ static gop_status open_streams(gop_cuda_thread *t)
 static gop_status run_panels(gop_cuda_thread *t, gop_cuda_thread *own, const gop_panels *panels)
 {
     cudaEvent_t before = own->ordered;
-    own->cuda.stream = own->own;
+    own->stream = own->own;
     GOP_TRY(open_streams(own));
-    GOP_TRY(
-        GOP_CUDA("cuda.event", "recording an event", cudaEventRecord(before, t->cuda.stream)));
+    GOP_TRY(GOP_CUDA("cuda.event", "recording an event", cudaEventRecord(before, t->stream)));
     const cudaStream_t streams[] = {own->own, own->up, own->down};
     for (const cudaStream_t stream : streams)
         GOP_TRY(gop_cuda_check(cudaStreamWaitEvent(stream, before, 0), "ordering streams"));

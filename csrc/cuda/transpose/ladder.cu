@@ -6,7 +6,7 @@
  * when its 32 threads touch neighbours, and neighbours in the input are far apart in the
  * output.
  */
-#include "cuda/device.h"
+#include "cuda/ladder.h"
 
 /* clang-format off */
 #define ROWS(ROW) \

@@ -71,9 +71,13 @@ GOP_DEVICE float rsqrt(float x)
 #define native_divide(a, b) ((a) / (b))
 
 #define GOP_CL_OF_INTEGERS(I, U)                                                               \
-    GOP_DEVICE I abs_diff_(I a, I b)                                                           \
+    GOP_DEVICE U abs_(I x)                                                                     \
     {                                                                                          \
-        return a < b ? b - a : a - b;                                                          \
+        return x < 0 ? (U)(0 - (U)x) : (U)x;                                                   \
+    }                                                                                          \
+    GOP_DEVICE U abs_diff_(I a, I b)                                                           \
+    {                                                                                          \
+        return a < b ? (U)((U)b - (U)a) : (U)((U)a - (U)b);                                    \
     }                                                                                          \
     GOP_DEVICE I clz(I x)                                                                      \
     {                                                                                          \
@@ -107,14 +111,15 @@ template <typename I> GOP_DEVICE I mad24(I a, I b, I c)
 {
     return mul24(a, b) + c;
 }
-GOP_DEVICE int mul_hi(int a, int b)
-{
-    return __mulhi(a, b);
-}
-GOP_DEVICE unsigned mul_hi(unsigned a, unsigned b)
-{
-    return __umulhi(a, b);
-}
+#define GOP_CL_MUL_HI(I, U)                                                                    \
+    GOP_DEVICE I mul_hi(I a, I b)                                                              \
+    {                                                                                          \
+        const int bits = 8 * (int)sizeof(I);                                                   \
+        return (I)-1 < 0 ? (I)((__int128)a * b >> bits)                                        \
+                         : (I)((unsigned __int128)a * b >> bits);                              \
+    }
+GOP_CL_INTEGERS(GOP_CL_MUL_HI)
+#define abs(x) abs_(x)
 #define abs_diff(a, b) abs_diff_(a, b)
 
 #define GOP_CL_CLAMP(T, U)                                                                     \
@@ -171,7 +176,6 @@ GOP_CL_ONE(sin)
 GOP_CL_ONE(cos)
 GOP_CL_ONE(tan)
 GOP_CL_ONE(sign)
-GOP_CL_ONE(abs)
 GOP_CL_ONE(clz)
 GOP_CL_ONE(popcount)
 GOP_CL_TWO(min)
@@ -185,6 +189,7 @@ GOP_CL_TWO(hypot)
 GOP_CL_TWO(step)
 GOP_CL_TWO(mul24)
 GOP_CL_TWO(rotate)
+GOP_CL_TWO(mul_hi)
 GOP_CL_THREE(fma)
 GOP_CL_THREE(mad)
 GOP_CL_THREE(mix)
@@ -192,22 +197,43 @@ GOP_CL_THREE(clamp)
 GOP_CL_THREE(mad24)
 GOP_CL_BOUNDS(clamp)
 
+/* abs and abs_diff have unsigned results. */
+#define GOP_CL_SIZES(I, U)                                                                     \
+    template <int N> GOP_DEVICE gop_vec<U, N> abs_(gop_vec<I, N> x)                            \
+    {                                                                                          \
+        gop_vec<U, N> made;                                                                    \
+        for (int i = 0; i < N; i++) made.v[i] = abs_(x.v[i]);                                  \
+        return made;                                                                           \
+    }                                                                                          \
+    template <int N> GOP_DEVICE gop_vec<U, N> abs_diff_(gop_vec<I, N> a, gop_vec<I, N> b)      \
+    {                                                                                          \
+        gop_vec<U, N> made;                                                                    \
+        for (int i = 0; i < N; i++) made.v[i] = abs_diff_(a.v[i], b.v[i]);                     \
+        return made;                                                                           \
+    }
+GOP_CL_INTEGERS(GOP_CL_SIZES)
+
+/* The highest bit of a vector's element is its truth, and unsigned elements have one too. */
+template <typename M> GOP_DEVICE bool gop_cl_is_true(M element)
+{
+    return element >> (8 * (int)sizeof(M) - 1) & 1;
+}
 template <typename T, int N, typename M>
 GOP_DEVICE gop_vec<T, N> select(gop_vec<T, N> no, gop_vec<T, N> yes, gop_vec<M, N> which)
-    GOP_CL_EACH(which.v[i] < 0 ? yes.v[i] : no.v[i]) template <typename T, int N>
+    GOP_CL_EACH(gop_cl_is_true(which.v[i]) ? yes.v[i] : no.v[i]) template <typename T, int N>
     GOP_DEVICE gop_vec<T, N> mix(gop_vec<T, N> a, gop_vec<T, N> b,
                                  typename gop_cl_itself<T>::type t)
         GOP_CL_EACH(mix(a.v[i], b.v[i], t)) template <typename M, int N>
         GOP_DEVICE int any(gop_vec<M, N> truths)
 {
     int found = 0;
-    for (int i = 0; i < N; i++) found |= truths.v[i] < 0;
+    for (int i = 0; i < N; i++) found |= gop_cl_is_true(truths.v[i]);
     return found;
 }
 template <typename M, int N> GOP_DEVICE int all(gop_vec<M, N> truths)
 {
     int found = 1;
-    for (int i = 0; i < N; i++) found &= truths.v[i] < 0;
+    for (int i = 0; i < N; i++) found &= gop_cl_is_true(truths.v[i]);
     return found;
 }
 
@@ -253,11 +279,26 @@ template <typename F> GOP_DEVICE F gop_cl_rounded(gop_cl_mode mode, F x)
                : mode == gop_cl_rtn ? floor((double)x)
                                     : trunc((double)x));
 }
+template <typename To, typename From> GOP_DEVICE To gop_cl_float(gop_cl_mode mode, From from)
+{
+    constexpr bool to_double = sizeof(To) == 8, from_float = (From)0.5f != (From)0;
+    const gop_sim_mode way = mode == gop_cl_rtp   ? GOP_SIM_UP
+                             : mode == gop_cl_rtn ? GOP_SIM_DOWN
+                                                  : GOP_SIM_TO_ZERO;
+    if (mode == gop_cl_rte || (from_float && to_double)) return (To)from;
+    if constexpr (from_float) return (To)gop_sim_float_of_double(way, from);
+    else if constexpr ((From)-1 < 0)
+        return to_double ? (To)gop_sim_double_of_signed(way, from)
+                         : (To)gop_sim_float_of_signed(way, from);
+    else
+        return to_double ? (To)gop_sim_double_of_unsigned(way, from)
+                         : (To)gop_sim_float_of_unsigned(way, from);
+}
 template <typename To, typename From>
 GOP_DEVICE To gop_cl_number(gop_cl_mode mode, bool saturates, From from)
 {
     constexpr bool to_float = (To)0.5f != (To)0, from_float = (From)0.5f != (From)0;
-    if constexpr (to_float) return (To)from;
+    if constexpr (to_float) return gop_cl_float<To>(mode, from);
     else if constexpr (from_float) {
         const From whole = gop_cl_rounded(mode, from);
         if (!saturates) return (To)whole;
