@@ -30,7 +30,6 @@ from . import errors
 from .arrays import DeviceArray
 from .devices import (
     Device,
-    DeviceInfo,
     device,
     devices,
     get_default_device,
@@ -69,6 +68,7 @@ _LAZY = {
     "_show.jacobi_result": ("JacobiResult",),
     "_show.rdf_result": ("FirstShell", "RdfResult"),
     "_show.roofline": ("roofline",),
+    "device_facts": ("DeviceInfo",),
     "ladders": ("Ladder", "ladder"),
     "limits": ("Occupancy", "occupancy"),
     "listing": ("Kernel", "kernels", "source"),
@@ -85,7 +85,7 @@ __all__ = [
     "sum", "prod", "min", "max", "mean", "any", "all", "argmin", "argmax",
     "SparseMatrix", "Stencil",
     "DeviceArray", "to_device",
-    "Device", "DeviceInfo", "device", "devices", "get_default_device", "is_available",
+    "Device", "device", "devices", "get_default_device", "is_available",
     "set_default_device",
     *[name for names in _LAZY.values() for name in names],
     "Error", "CompileError", "DeviceError", "DeviceLostError", "DeviceMemoryError",

@@ -35,8 +35,8 @@ from .compiling import compile as compile
 from .config import get_num_threads as get_num_threads
 from .config import set_num_threads as set_num_threads
 from .config import show_config as show_config
+from .device_facts import DeviceInfo as DeviceInfo
 from .devices import Device as Device
-from .devices import DeviceInfo as DeviceInfo
 from .devices import device as device
 from .devices import devices as devices
 from .devices import get_default_device as get_default_device

@@ -22,7 +22,8 @@ from ._compile.arguments import pass_all
 from ._compile.kernel_source import Source, read, refuse_assignments, refuse_launches
 from ._compile.watch import watched
 from ._show.elements import Argument, called, parameters
-from .devices import CPU, Device, DeviceInfo, check, get_default_device, is_available, parse
+from .device_facts import DeviceInfo
+from .devices import CPU, Device, check, get_default_device, is_available, parse
 from .errors import brief
 from .profiling import is_counting
 

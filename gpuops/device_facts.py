@@ -9,12 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .devices import Device
 
-# Multiply-adds, pairs of points or items of A above which auto prefers a GPU for host arrays:
-# benchmarks/thresholds.py measures them. One step never pays for bringing A there.
-GPU_WORK = {"matmul": 1 << 24, "rdf": 1 << 20, "jacobi": 1 << 14}
-# sim's devices by ordinal, each the rules of one compute capability: "sim" has the newest.
-SIM_RULES = ("", "cc10", "cc13", "cc20")
-
 
 @dataclass(frozen=True, slots=True)
 class DeviceInfo:

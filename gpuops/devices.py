@@ -13,12 +13,19 @@ import math
 import os
 import threading
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _core
-from .device_facts import GPU_WORK, SIM_RULES, DeviceInfo, Devices, facts_of
 from .errors import DeviceUnavailableError, Error, KernelRefusedError, brief
 
+if TYPE_CHECKING:
+    from .device_facts import DeviceInfo, Devices
+
+# Multiply-adds, pairs of points or items of A above which auto prefers a GPU for host arrays:
+# benchmarks/thresholds.py measures them. One step never pays for bringing A there.
+GPU_WORK = {"matmul": 1 << 24, "rdf": 1 << 20, "jacobi": 1 << 14}
+# sim's devices by ordinal, each the rules of one compute capability: "sim" has the newest.
+SIM_RULES = ("", "cc10", "cc13", "cc20")
 _FOLDER = os.path.dirname(__file__)
 
 
@@ -183,6 +190,8 @@ def devices(backend: str | None = None) -> Devices:
     >>> [str(d.device) for d in gpuops.devices("cpu")]
     ['cpu']
     """
+    from .device_facts import Devices, facts_of  # when first asked for
+
     wanted = [backend] if backend is not None else ["cpu", *(b for b in BACKENDS if b != "cpu")]
     found: list[DeviceInfo] = []
     for name in wanted:
@@ -202,9 +211,11 @@ def parse(name: object) -> Device | None:
         return name
     if isinstance(name, str) and name in _parsed:
         return _parsed[name]
-    if isinstance(name, DeviceInfo):
-        return name.device
     if not isinstance(name, str):
+        from .device_facts import DeviceInfo
+
+        if isinstance(name, DeviceInfo):
+            return name.device
         raise TypeError(
             f"device is a string such as 'cpu' or 'cuda:1', or a Device, not {brief(name)}"
         )

@@ -16,7 +16,8 @@ from ._show.counted import Counted
 from ._show.product_error import ProductError
 from ._show.source import refuse_old_name
 from ._show.tables import Row, Table
-from .devices import CPU, Device, DeviceInfo
+from .device_facts import DeviceInfo
+from .devices import CPU, Device
 from .errors import KernelRefusedError, brief
 from .listing import Kernel
 from .profiling import Profile, profile

@@ -13,15 +13,8 @@ from typing import SupportsIndex, overload
 from . import _core
 from ._call.registry import OPS, Op, resolve
 from ._show import text as _text
-from .devices import (
-    CPU,
-    Device,
-    DeviceInfo,
-    get_default_device,
-    is_available,
-    open_backend,
-    parse,
-)
+from .device_facts import DeviceInfo
+from .devices import CPU, Device, get_default_device, is_available, open_backend, parse
 from .errors import brief
 
 __all__ = ["Kernel", "kernels", "source"]

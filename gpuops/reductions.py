@@ -21,11 +21,10 @@ _core.setup_arguments(_arguments)
 
 
 def _public(maker):
-    maker.__doc__ = completed(maker, reduce)
+    maker.__doc__ = completed(maker, _whole)
     return _road.front(maker)
 
 
-@_road.front
 def reduce(a, op="sum", axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE,
            where=NO_VALUE, *, exact=False, device=None, kernel=None, params=None):  # fmt: skip
     """Combines the elements along axes by one operation, with NumPy's meaning and dtypes.
@@ -94,6 +93,9 @@ def reduce(a, op="sum", axis=None, dtype=None, out=None, keepdims=False, initial
     >>> float(gpuops.reduce([1e100, -1e100, 1.0], exact=True))
     1.0
     """
+
+
+_whole, reduce = reduce, _road.front(reduce)  # its def has the arguments' names
 
 
 @_public

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _core
 from ._call import road as _road
 from .arrays import DeviceArray
-from .devices import CPU, Device, DeviceInfo, at, check, parse
+from .devices import CPU, Device, at, check, parse
+
+if TYPE_CHECKING:
+    from .device_facts import DeviceInfo
 
 __all__ = ["SparseMatrix", "sparse"]
 

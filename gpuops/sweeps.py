@@ -13,7 +13,8 @@ from ._call.registry import OPS, Op, resolve
 from ._show.counted import Counted
 from ._show.source import refuse_old_name
 from ._show.tables import Row, Table
-from .devices import Device, DeviceInfo, is_available
+from .device_facts import DeviceInfo
+from .devices import Device, is_available
 from .ladders import device_of, measured, with_speedups
 from .listing import Kernel, place
 from .timing import count, described

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._call.operands import operand
 from .arrays import DeviceArray
-from .devices import CPU, Device, DeviceInfo, check, is_available, parse
+from .devices import CPU, Device, check, is_available, parse
 from .errors import DeviceUnavailableError
+
+if TYPE_CHECKING:
+    from .device_facts import DeviceInfo
 
 
 def to_device(a: Any, device: str | Device | DeviceInfo = "cuda") -> DeviceArray:

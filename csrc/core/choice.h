@@ -38,8 +38,6 @@ int gop_weigh(const gop_ctx *ctx, gop_task *task, gop_weighed *list, int most);
  * returns 0 if there is no such kernel, tunable or value. */
 int gop_set_tuned(const gop_backend *backend, const char *device, const char *kernel,
                   const gop_call *call);
-/* The default values of a row's tunables on this device; NULL: its own. */
-const int64_t *gop_tuned(const gop_ctx *ctx, const gop_row *row);
 
 /* Makes *to the context of an imagined GPU: the given one with other facts. */
 gop_ctx *gop_imagine(const gop_ctx *ctx, const gop_device_info *like, gop_ctx *to);

@@ -32,7 +32,9 @@ static PyTypeObject *handle_type;
 /* The Buffer of a Handle; any other object is returned as it is. */
 static PyObject *handle_buffer(PyObject *object)
 {
-    return PyObject_TypeCheck(object, handle_type) ? ((handle *)object)->buffer : object;
+    const int is_handle =
+        gop_is_device_array(object) || PyObject_TypeCheck(object, handle_type);
+    return is_handle ? ((handle *)object)->buffer : object;
 }
 
 const gop_array *gop_buffer_array(PyObject *object)
@@ -130,9 +132,8 @@ PyObject *gop_buffer_new(const char *op, gop_array *array, gop_device device)
         gop_named(op, status);
         return gop_raise();
     }
-    array->data = b->memory;
-    array->where = device;
-    gop_array_assign(&b->array, array);
+    b->array.data = array->data = b->memory;
+    b->array.where = array->where = device;
     return (PyObject *)b;
 }
 
@@ -151,17 +152,22 @@ static void buffer_free(PyObject *self)
     buffer *b = (buffer *)self;
     gop_ctx *ctx;
     void *before = NULL;
-    const gop_error error = *gop_error_get(); /* a destructor leaves no failure behind */
+    gop_error *const slot = gop_error_slot(), error; /* a destructor leaves no failure behind */
+    const int failed = slot->code != GOP_OK;
+    if (failed) error = *slot;
     if (b->memory && enter_default(b->array.where, &ctx, &before) == GOP_OK) {
         if (b->shared && ctx->backend->drain) (void)ctx->backend->drain(ctx);
         ctx->backend->release(ctx, b->memory);
         gop_use_stream(ctx, before);
     }
-    *gop_error_slot() = error;
-    PyObject *kind, *value, *trace; /* releasing the owner keeps an exception as it is */
-    PyErr_Fetch(&kind, &value, &trace);
-    Py_XDECREF(b->owner);
-    PyErr_Restore(kind, value, trace);
+    if (failed) *slot = error;
+    else slot->code = GOP_OK;
+    if (b->owner) { /* releasing it keeps an exception as it is */
+        PyObject *kind, *value, *trace;
+        PyErr_Fetch(&kind, &value, &trace);
+        Py_DECREF(b->owner);
+        PyErr_Restore(kind, value, trace);
+    }
     PyTypeObject *type = Py_TYPE(self);
     PyObject_Free(self);
     Py_DECREF(type);

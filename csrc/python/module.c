@@ -3,7 +3,6 @@
  */
 #include <pthread.h>
 
-#include "core/arrays/norms.h"
 #include "core/choice.h"
 #include "core/host/memory.h"
 #include "cpu/runtime/levels.h"
@@ -104,35 +103,6 @@ static PyObject *core_check(PyObject *module, PyObject *arguments)
     return status == GOP_OK ? PyLong_FromLongLong(longest) : gop_raise();
 }
 
-/* norms(array (n,) or (n, k)) -> float64 (k,) */
-static PyObject *norms(PyObject *module, PyObject *object)
-{
-    gop_array v, out = {.dtype = GOP_FLOAT64, .ndim = 1};
-    if (gop_read_array(object, &v, 0) < 0) return NULL;
-    const int64_t size = gop_dtype_size(v.dtype), k = v.ndim == 2 ? v.shape[1] : 1;
-    const gop_columns columns = {v.data,
-                                 v.dtype,
-                                 v.shape[0],
-                                 k,
-                                 v.strides[0] / size,
-                                 v.ndim == 2 ? v.strides[1] / size : 0};
-    out.shape[0] = k;
-    gop_array_c_order(&out);
-    PyObject *made = gop_new_ndarray(&out);
-    double *work = made ? gop_alloc(8 * (size_t)gop_norms_work(columns.n, k)) : NULL;
-    gop_status status = GOP_NO_MEMORY;
-    if (made && !work) gop_no_memory("jacobi", 8 * (size_t)gop_norms_work(columns.n, k));
-    Py_BEGIN_ALLOW_THREADS;
-    if (work) status = gop_column_norms(&columns, work, out.data);
-    Py_END_ALLOW_THREADS;
-    gop_release(work);
-    if (made && status != GOP_OK) {
-        Py_CLEAR(made);
-        gop_raise();
-    }
-    return made;
-}
-
 /* ---- the module ---- */
 
 static unsigned long main_thread; /* Python's, the only one that runs signal handlers */
@@ -176,7 +146,6 @@ static PyMethodDef call_functions[] = {
      "time(the arguments of run, n_warmup, n_repeat, cold) -> dict of lists of seconds"},
     {"infer", core_infer, METH_VARARGS, "infer(op, inputs, params) -> dtype, shape"},
     {"check", core_check, METH_VARARGS, "check(op, inputs, params): raises what a call would"},
-    {"norms", norms, METH_O, "norms(floats (n,) or (n, k)) -> 2-norms of the columns"},
     {NULL, NULL, 0, NULL}};
 
 static int module_exec(PyObject *module)
@@ -196,10 +165,10 @@ static int module_exec(PyObject *module)
     if (gop_words_ready() < 0 || gop_buffer_ready(module) < 0 || find_main_thread() < 0 ||
         gop_place_ready() < 0 || gop_call_ready(module) < 0)
         return -1;
-    PyMethodDef *const functions[] = {
-        gop_buffer_functions,  gop_table_functions,   gop_module_functions,
-        gop_ask_functions,     gop_front_functions,   gop_place_functions,
-        gop_promote_functions, gop_foreign_functions, gop_exact_functions};
+    PyMethodDef *const functions[] = {gop_buffer_functions,  gop_table_functions,
+                                      gop_module_functions,  gop_ask_functions,
+                                      gop_front_functions,   gop_place_functions,
+                                      gop_numeric_functions, gop_foreign_functions};
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (PyModule_AddFunctions(module, functions[i]) < 0) return -1;
     gop_interrupt_hook = signals_pending;

@@ -10,8 +10,9 @@ static PyObject *defaults, *get_default_device, *places, *device_class, *locate,
 static PyObject *let_go, *give_back;
 static PyObject *cpu_place; /* what "cpu" names, which never changes */
 
-/* Words without code of their own are looked up; about others it asks Python. */
-PyObject *gop_look_up_place(PyObject *word)
+/* The (backend, ordinal) of what names a device; None for None and "auto". Words without code
+ * of their own are looked up; about others it asks Python. */
+static PyObject *look_up(PyObject *word)
 {
     PyObject *place = NULL;
     if (word == gop_words[GOP_WORD_cpu]) place = cpu_place;
@@ -21,6 +22,16 @@ PyObject *gop_look_up_place(PyObject *word)
     if (!place && !PyErr_Occurred()) return PyObject_CallFunctionObjArgs(locate, word, NULL);
     Py_XINCREF(place);
     return place;
+}
+
+/* The package itself names a device by a pair. */
+PyObject *gop_named_place(gop_request *r)
+{
+    PyObject *word = r->device ? r->device : Py_None;
+    if (word != Py_None && word != gop_words[GOP_WORD_cpu]) gop_code_ran(r);
+    if (!PyTuple_CheckExact(word)) return look_up(word);
+    Py_INCREF(word);
+    return word;
 }
 
 /* Finds the one device on which all device arrays among the inputs lie. */
@@ -53,7 +64,7 @@ static int place_of_arrays(gop_request *r)
 /* Takes the reference to a word. Returns 1 if its device is read, 0 if it names none. */
 static int take_word(PyObject *word, gop_device *device)
 {
-    PyObject *place = word ? gop_look_up_place(word) : NULL;
+    PyObject *place = word ? look_up(word) : NULL;
     int found = place ? place != Py_None : -1;
     if (found > 0 && gop_read_device(place, device) < 0) found = -1;
     Py_XDECREF(place);
@@ -61,7 +72,7 @@ static int take_word(PyObject *word, gop_device *device)
     return found;
 }
 
-int gop_choose_place(gop_request *r, PyObject *named, int said)
+int gop_choose_place(gop_request *r, PyObject *named)
 {
     gop_device *device = &r->options.device;
     int asked = 0;
@@ -72,6 +83,7 @@ int gop_choose_place(gop_request *r, PyObject *named, int said)
     }
     if (named != Py_None) return gop_read_device(named, device);
     if (r->on_device) return place_of_arrays(r);
+    const int said = r->device && r->device != Py_None; /* "auto" */
     if (!said && PyDict_Size(defaults) > 0) {
         const int found = take_word(PyObject_CallNoArgs(get_default_device), device);
         if (found) return found;
@@ -207,11 +219,6 @@ PyObject *gop_with_device(PyObject *facts)
     if (!place || PyDict_SetItemString(facts, "device", place) < 0) Py_CLEAR(facts);
     Py_XDECREF(place);
     return facts;
-}
-
-int gop_is_plain_place(PyObject *word)
-{
-    return word == Py_None || word == gop_words[GOP_WORD_cpu];
 }
 
 int gop_place_ready(void)

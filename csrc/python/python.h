@@ -171,14 +171,13 @@ gop_request *gop_call_request(PyObject *call);
 
 int gop_place_ready(void);
 extern PyMethodDef gop_place_functions[]; /* setup */
-int gop_is_plain_place(PyObject *word);   /* 1 if looking it up runs no code */
-/* The (backend, ordinal) of what names a device; None for None and "auto". May run the caller's
- * code. */
-PyObject *gop_look_up_place(PyObject *word);
+/* The (backend, ordinal) of the device that a request names; None if it names none. May run the
+ * caller's code. */
+PyObject *gop_named_place(gop_request *r);
 /* Sets the device of a request whose arrays are read. It is the named one, or the one where its
  * device arrays lie, or, if the caller said nothing, the default, or what fits. Returns 1 if
  * Python was asked and the arrays have to be read anew. */
-int gop_choose_place(gop_request *r, PyObject *named, int said);
+int gop_choose_place(gop_request *r, PyObject *named);
 /* Makes a result in memory of the operands' library; NULL without an exception if it has none
  * to give. */
 PyObject *gop_make_theirs(gop_request *r);
@@ -318,8 +317,7 @@ PyObject *gop_handle_kind(PyObject *handle); /* borrowed: its library's word, or
 
 /* ---- more functions for Python ---- */
 
-extern PyMethodDef gop_promote_functions[]; /* casts, copy, float_environment, promote */
-extern PyMethodDef gop_exact_functions[];   /* exact_round */
+extern PyMethodDef gop_numeric_functions[]; /* casts, copy, norms, promote, ... */
 extern PyMethodDef gop_table_functions[];   /* ladder, devices, threads, ... */
 extern PyMethodDef gop_module_functions[];  /* load_module, launch */
 

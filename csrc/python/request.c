@@ -42,25 +42,15 @@ static int read_late_params(gop_request *r)
     return 0;
 }
 
-/* The package itself names a device by a pair. */
-static PyObject *device_named(gop_request *r)
-{
-    PyObject *word = r->device ? r->device : Py_None;
-    if (!gop_is_plain_place(word)) gop_code_ran(r);
-    if (!PyTuple_CheckExact(word)) return gop_look_up_place(word);
-    Py_INCREF(word);
-    return word;
-}
-
 int gop_request_settle(gop_request *r)
 {
     r->call.ntunables = 0;
     if (r->tunables && gop_read_tunables(r->tunables, &r->call) < 0) return -1;
-    PyObject *named = device_named(r);
+    PyObject *named = gop_named_place(r);
     int status = named ? gop_read_inputs(r) : -1;
     r->call.nin = r->count;
     if (status == 0) status = read_late_params(r);
-    if (status == 0) status = gop_choose_place(r, named, r->device && r->device != Py_None);
+    if (status == 0) status = gop_choose_place(r, named);
     if (status > 0 || (status == 0 && r->params && r->params != Py_None)) {
         gop_code_ran(r);
         status = gop_read_inputs(r);

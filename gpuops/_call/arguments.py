@@ -17,6 +17,7 @@ from .. import _core
 from ..arrays import DeviceArray
 from ..devices import parse
 from . import reduction as _reduction
+from .docstring import arguments
 from .dtypes import refuse_dtype
 from .operands import axes, index, number, operand, read_as
 from .reduction import exactness
@@ -33,8 +34,7 @@ __all__ = [
 
 def refuse(function, args: tuple, words: dict) -> None:
     """Raises what is wrong with a call that does not fit the `def` of its function."""
-    name, code = function.__name__, function.__code__
-    taken = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    name, taken = function.__name__, arguments(function)
     for word in words:
         if word not in taken:
             refuse_word(name, word, taken)

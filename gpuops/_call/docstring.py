@@ -9,6 +9,12 @@ from collections.abc import Callable
 _HEAD = re.compile(r"^([A-Z][A-Za-z ]+)\n-+\n", re.M)
 
 
+def arguments(function: Callable) -> tuple[str, ...]:
+    """The names that a `def` takes, in order. `inspect.signature` takes long for many."""
+    code = function.__code__
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
 def completed(maker: Callable, whole: Callable) -> str | None:
     """A docstring with what that of `whole` says besides of the same arguments.
 
@@ -17,8 +23,8 @@ def completed(maker: Callable, whole: Callable) -> str | None:
     if not maker.__doc__ or not whole.__doc__:
         return None  # python -OO
     own, other = sections(maker.__doc__), sections(whole.__doc__)
-    has = set(inspect.signature(maker).parameters)
-    lacks = set(inspect.signature(whole).parameters) - has
+    has = set(arguments(maker))
+    lacks = set(arguments(whole)) - has
     parts = [own.pop("")]
     for head in ("Parameters", "Returns", "Raises"):
         found = entries(own.pop(head, ""))

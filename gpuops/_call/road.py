@@ -20,6 +20,7 @@ from .._core import Call
 from ..arrays import DeviceArray, borrow, is_foreign
 from ..devices import Device, at
 from ..errors import brief
+from .docstring import arguments
 from .dtypes import cast_host, copy, dtype_of, is_bfloat16, item
 from .operands import (  # the names that op files use
     axes,
@@ -118,7 +119,7 @@ def public(maker, at_once=None):
 
     `at_once` comes first: it returns the result of a common call, or None.
     """
-    name, taken = maker.__name__, inspect.signature(maker).parameters
+    name, taken = maker.__name__, arguments(maker)
     calls[name] = maker
 
     @functools.wraps(maker)

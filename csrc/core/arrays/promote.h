@@ -7,8 +7,7 @@
 
 #include "core/core.h"
 
-/* The dtype of the result of two arrays, and of one or more. */
-gop_dtype gop_promote(gop_dtype a, gop_dtype b);
+/* The dtype of the result of one array or more. */
 gop_dtype gop_promote_all(const gop_dtype *dtypes, int count);
 /* The dtype of the result of an array and a Python int ('i'), float ('f') or complex ('c').
  * Such a number is weak: it changes the dtype only if its kind ranks above the array's. */

@@ -2,16 +2,41 @@
  * choose.c - the plan ends: finds the row of a ladder that runs a task, and its tunables.
  */
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/choice.h"
+
+/* ---- rows and their tunables ---- */
+
+static const gop_row *find_row(const gop_ladder *ladder, const char *kernel)
+{
+    for (int r = 0; r < ladder->count; r++)
+        if (strcmp(ladder->rows[r]->name, kernel) == 0) return ladder->rows[r];
+    return NULL;
+}
 
 static int tunables_of_row(const gop_row *row)
 {
     int count = 0;
     while (count < GOP_MAX_TUNABLES && row->tunables[count].name) count++;
     return count;
+}
+
+/* The number of a row's tunable, or -1. */
+static int find_tunable(const gop_row *row, const char *name)
+{
+    for (int t = 0; t < tunables_of_row(row); t++)
+        if (strcmp(row->tunables[t].name, name) == 0) return t;
+    return -1;
+}
+
+static int allows(const gop_tunable *tunable, int64_t value)
+{
+    for (int i = 0; i < tunable->count; i++)
+        if (tunable->values[i] == value) return 1;
+    return 0;
 }
 
 int gop_row_takes(const gop_row *row, gop_dtype dtype)
@@ -31,6 +56,8 @@ static int has_kernels(const gop_ctx *ctx, const gop_row *row)
         if (takes(ctx, row, (gop_dtype)dtype)) return 1;
     return 0;
 }
+
+/* ---- the plan of one row ---- */
 
 /* Precision is lowered only if the caller asks. A teaching row may lower it, as its caveat
  * says. */
@@ -85,33 +112,85 @@ static gop_status plan_row(const gop_ctx *ctx, gop_task *task, const gop_row *ro
     return check_precision(task, row, plan);
 }
 
+/* ---- values of tunables that a user found best, by `python -m gpuops.tune` ---- */
+
+/* They replace a row's first values, which are shipped. Python reads them from the user's file
+ * when it opens a backend, so before any of its devices is used. */
+enum { MOST_TUNED = 64 };
+
+typedef struct tuned {
+    const gop_row *row;
+    char device[320]; /* its name, a line's end, its detail with the driver's version */
+    int64_t values[GOP_MAX_TUNABLES];
+} tuned;
+
+static pthread_mutex_t tuned_lock = PTHREAD_MUTEX_INITIALIZER;
+static tuned all_tuned[MOST_TUNED];
+static _Atomic int ntuned; /* of those that are complete */
+
+int gop_set_tuned(const gop_backend *backend, const char *device, const char *kernel,
+                  const gop_call *call)
+{
+    tuned made = {.row = find_row(backend->ladder(call->op), kernel)};
+    if (!made.row || strlen(device) >= sizeof made.device) return 0;
+    for (int t = 0; t < tunables_of_row(made.row); t++)
+        made.values[t] = made.row->tunables[t].values[0];
+    for (int k = 0; k < call->ntunables; k++) {
+        const gop_tunable_value *want = &call->tunables[k];
+        const int t = find_tunable(made.row, want->name);
+        if (t < 0 || !allows(&made.row->tunables[t], want->value)) return 0;
+        made.values[t] = want->value;
+    }
+    snprintf(made.device, sizeof made.device, "%s", device);
+    pthread_mutex_lock(&tuned_lock);
+    const int has_room = ntuned < MOST_TUNED;
+    if (has_room) {
+        all_tuned[ntuned] = made;
+        ntuned++;
+    }
+    pthread_mutex_unlock(&tuned_lock);
+    return has_room;
+}
+
+/* The user's values of a row's tunables on this device; NULL: there are none. */
+static const int64_t *tuned_values(const gop_ctx *ctx, const gop_row *row)
+{
+    for (int i = ntuned - 1; i >= 0; i--) { /* the last one counts */
+        const size_t name = strlen(ctx->info.name);
+        if (all_tuned[i].row == row &&
+            strncmp(all_tuned[i].device, ctx->info.name, name) == 0 &&
+            all_tuned[i].device[name] == '\n' &&
+            strcmp(all_tuned[i].device + name + 1, ctx->info.detail) == 0)
+            return all_tuned[i].values;
+    }
+    return NULL;
+}
+
+/* ---- the tunables of a call ---- */
+
 /* Sets the row's own values, or the user's for this device, before its predicate reads them. */
 static void default_tunables(const gop_ctx *ctx, gop_task *task, const gop_row *row)
 {
-    const int64_t *const tuned = gop_tuned(ctx, row);
+    const int64_t *const users = tuned_values(ctx, row);
     for (int t = 0; t < tunables_of_row(row); t++)
-        task->tune[t] = tuned ? tuned[t] : row->tunables[t].values[0];
+        task->tune[t] = users ? users[t] : row->tunables[t].values[0];
 }
 
 static gop_status resolve_tunables(const gop_ctx *ctx, gop_task *task, const gop_row *row)
 {
     const gop_call *call = task->call;
     const char *op = gop_call_name(call);
-    const int known = tunables_of_row(row);
     default_tunables(ctx, task, row);
     for (int asked = 0; asked < call->ntunables; asked++) {
         const gop_tunable_value *want = &call->tunables[asked];
-        int t = 0;
-        while (t < known && strcmp(row->tunables[t].name, want->name) != 0) t++;
-        if (t == known)
+        const int t = find_tunable(row, want->name), has_any = tunables_of_row(row) > 0;
+        if (t < 0)
             return gop_fail(GOP_BAD_ARGUMENT,
                             "%s: kernel '%s' has no tunable '%s', expected %s%s", op, row->name,
-                            want->name, known ? "one like " : "none",
-                            known ? row->tunables[0].name : "");
+                            want->name, has_any ? "one like " : "none",
+                            has_any ? row->tunables[0].name : "");
         const gop_tunable *tunable = &row->tunables[t];
-        int allowed = 0;
-        for (int i = 0; i < tunable->count; i++) allowed |= tunable->values[i] == want->value;
-        if (!allowed) {
+        if (!allows(tunable, want->value)) {
             char list[200] = "";
             for (int i = 0, used = 0; i < tunable->count && used < 180; i++)
                 used += snprintf(list + used, sizeof list - (size_t)used, i ? ", %lld" : "%lld",
@@ -130,18 +209,17 @@ static gop_status choose_by_name(const gop_ctx *ctx, gop_task *task, const char 
                                  gop_plan *plan)
 {
     const char *op = gop_call_name(task->call);
-    for (int r = 0; r < ladder->count; r++) {
-        const gop_row *candidate = ladder->rows[r];
-        if (strcmp(candidate->name, kernel) != 0) continue;
-        if (candidate->role == GOP_YARDSTICK && !timing)
-            return gop_fail(GOP_REFUSED,
-                            "%s: kernel '%s' is a yardstick: it is timed by ladder() and "
-                            "benchmark() and gives no answer",
-                            op, kernel);
-        *row = candidate;
-        GOP_TRY(resolve_tunables(ctx, task,
-                                 candidate)); /* a wrong argument comes before a refusal */
-        return plan_row(ctx, task, candidate, plan);
+    const gop_row *named = find_row(ladder, kernel);
+    if (named && named->role == GOP_YARDSTICK && !timing)
+        return gop_fail(GOP_REFUSED,
+                        "%s: kernel '%s' is a yardstick: it is timed by ladder() and "
+                        "benchmark() and gives no answer",
+                        op, kernel);
+    if (named) {
+        *row = named;
+        GOP_TRY(
+            resolve_tunables(ctx, task, named)); /* a wrong argument comes before a refusal */
+        return plan_row(ctx, task, named, plan);
     }
     for (int r = 0; r < ladder->count; r++)
         if (ladder->rows[r]->before && strcmp(ladder->rows[r]->before, kernel) == 0)

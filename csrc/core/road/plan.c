@@ -12,7 +12,7 @@
 
 /* Whether the device's kernels can use an array in place. `casts`: the operation's kernels cast
  * what they read on the host. */
-static int lies_well(const gop_ctx *ctx, const gop_array *array, int casts)
+static inline int lies_well(const gop_ctx *ctx, const gop_array *array, int casts)
 {
     const int facts = ctx->backend->facts;
     const int reads = facts & GOP_HOST_MEMORY && gop_array_on_host(array);
@@ -90,11 +90,12 @@ static gop_status stage_output(gop_road *r, int o, int copies)
     return GOP_OK;
 }
 
-/* Whether kernels can use every array in place, as they mostly can on the host. An output that
- * was made for the call shares no memory with its inputs. */
+/* Whether kernels can use every array in place, as they mostly can. An output that was made for
+ * the call shares no memory with its inputs. */
 static int is_in_place(const gop_road *r, int made)
 {
-    int all = made && (r->ctx->backend->facts & GOP_HOST_MEMORY);
+    const int on_host = r->ctx->backend->facts & GOP_HOST_MEMORY;
+    int all = made && (on_host || lies_well(r->ctx, &r->call->out[0], 0));
     for (int i = 0; all && i < r->call->nin; i++)
         all = lies_well(r->ctx, &r->source[i], r->op->casts);
     return all;
@@ -122,7 +123,7 @@ static gop_status stage(gop_road *r, int made)
 int gop_road_waits(const gop_road *r)
 {
     int waits = !(r->ctx->backend->facts & GOP_STREAMS);
-    for (int o = 0; o < r->task.nout; o++)
+    for (int o = 0; r->staged && o < r->task.nout; o++)
         waits |= r->out[o].source && gop_array_on_host(r->out[o].source);
     return waits;
 }

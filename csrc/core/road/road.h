@@ -74,14 +74,10 @@ gop_status gop_acquire(gop_road *r, int named, int timing) GOP_MUST_CHECK;
 gop_status gop_acquire_operand(gop_ctx *ctx, int small, gop_array *array,
                                gop_staged *staged) GOP_MUST_CHECK;
 void gop_give_back(gop_road *r);
-/* Gets the task's scratch memory. `may_change`: if there is none, another kernel may run. */
+/* Gets the task's scratch memory. `in_order`: its work runs in order with that of all calls
+ * whose scratch memory is kept. `may_change`: if there is none, another kernel may run. */
 gop_status gop_acquire_scratch(gop_ctx *ctx, gop_task *task, const gop_row **row,
                                gop_plan *plan, int in_order, int may_change) GOP_MUST_CHECK;
-
-/* ---- scratch.c: memory that a context keeps for its next call ---- */
-
-/* `in_order`: its work runs in order with that of all calls whose scratch memory is kept. */
-gop_status gop_scratch_take(gop_ctx *ctx, size_t bytes, int in_order, void **memory);
 /* Hands it back once the call's work is enqueued. */
 void gop_scratch_give(gop_ctx *ctx, void *memory);
 

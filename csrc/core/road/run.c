@@ -29,15 +29,15 @@ gop_status gop_upload(gop_road *r)
 gop_status gop_download(gop_road *r)
 {
     gop_ctx *const ctx = r->ctx;
-    if (!r->staged) return GOP_OK;
-    for (int o = 0; o < r->task.nout; o++) {
+    if (!r->staged && ctx->backend->facts & GOP_HOST_MEMORY) return GOP_OK; /* all is done */
+    for (int o = 0; r->staged && o < r->task.nout; o++) {
         const gop_array *to = r->out[o].source, *from = &r->task.out[o];
         if (!to || !r->out[o].bytes || r->out[o].zero_copy) continue;
         if (!gop_array_on_host(to)) GOP_TRY(gop_device_copy(ctx, from, to));
         else GOP_TRY(ctx->backend->download(ctx, to, from));
     }
     if (gop_road_waits(r)) GOP_TRY(ctx->backend->sync(ctx));
-    for (int o = 0; o < r->task.nout; o++)
+    for (int o = 0; r->staged && o < r->task.nout; o++)
         if (r->out[o].zero_copy)
             gop_unpack(r->out[o].source, 0, items(&r->out[o]), r->out[o].memory);
     return GOP_OK;

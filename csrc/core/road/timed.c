@@ -31,7 +31,7 @@ static void explain(const gop_road *r, gop_explanation *said)
     said->flops = r->op->flops(&r->task);
     said->scratch_bytes = r->plan.scratch;
     said->precision = r->plan.precision;
-    if (!(r->ctx->backend->facts & GOP_BUS)) return;
+    if (!r->staged || !(r->ctx->backend->facts & GOP_BUS)) return;
     for (int i = 0; i < r->task.nin; i++) said->upload_bytes += r->in[i].bytes;
     for (int o = 0; o < r->task.nout; o++) said->download_bytes += r->out[o].bytes;
 }

@@ -1,13 +1,34 @@
 /*
  * validate.c - the first phase of the road: are the arrays what the operation takes?
  *
- * It asks no device, so that every device raises the same sentence. It infers outputs from the
- * inputs and compares those given with them. Then it checks the data, unless the call's kernels
- * do so as they read.
+ * Its descriptor says so; no other file of the road knows the list of operations. It asks no
+ * device, so that every device raises the same sentence. It infers outputs from the inputs and
+ * compares those given with them. Then it checks the data, unless the call's kernels do so as
+ * they read.
  */
 #include <string.h>
 
 #include "core/road/road.h"
+
+#define GOP_OP(name, stem) extern const gop_descriptor gop_describe_##name;
+#include "ops.def"
+#undef GOP_OP
+
+const gop_descriptor *gop_descriptor_of(gop_op op)
+{
+    static const gop_descriptor *const table[] = {
+#define GOP_OP(name, stem) &gop_describe_##name,
+#include "ops.def"
+#undef GOP_OP
+    };
+    return table[op];
+}
+
+const char *gop_call_name(const gop_call *call)
+{
+    const gop_descriptor *op = gop_descriptor_of(call->op);
+    return op->called ? op->called(call) : op->name;
+}
 
 gop_status gop_infer_outputs(const gop_call *call, gop_array *out)
 {
