@@ -30,7 +30,6 @@ os.environ["XDG_DATA_HOME"] = str(Path(__file__).parent.parent / "build" / "test
 os.environ["POCL_CACHE_DIR"] = os.environ["XDG_DATA_HOME"] + "/pocl"
 # Two tests run at a time: NumPy's threads would wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-gc.disable()  # until all tests are found: it would go through them again and again
 
 import engine
 import pytest
@@ -38,6 +37,7 @@ import pytest
 import gpuops
 from gpuops import _core
 
+gc.disable()  # until all tests are found: it would go through them again and again
 TIMEOUT = 300  # seconds, or a few less, after which a hanging test prints where it hangs
 
 _outcome: dict[tuple[str, str, str], str] = {}

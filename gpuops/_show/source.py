@@ -134,11 +134,7 @@ def _of_opencl(path: Path) -> str:
 
 def _planning(place: Path, plan: str) -> list[_Piece]:
     """The plan of an OpenCL kernel, and the launch that it names or that its folder has."""
-    pieces = [
-        one
-        for path in sorted(place.glob("*.c"))
-        for one in _definitions(path)
-    ]
+    pieces = [one for path in sorted(place.glob("*.c")) for one in _definitions(path)]
     own = [one for one in pieces if plan in one.names]
     launches = [one for one in pieces if re.search(r"\(gop_ctx[^)]*int64_t step\)", one.code)]
     near = [one for one in launches if one.path == own[0].path] or launches
