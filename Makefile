@@ -45,8 +45,9 @@ COMPILE = $(NOTE) $(PY) -W ignore setup.py -q build_ext --inplace
 C_FILES = $(shell git ls-files 'csrc/*.[ch]' 'csrc/*.inc' 'csrc/*.cu' 'tests/driver/*.c')
 PY_FILES = setup.py _build gpuops tests benchmarks docs/site
 
-# OpenBLAS finds out the processor by itself; an environment may name an older one.
-unexport OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
+# OpenBLAS finds out the processor by itself; an environment may name an older one. Bytecode is
+# kept: hundreds of tests start a Python.
+unexport OPENBLAS_CORETYPE OPENBLAS_L2_SIZE PYTHONDONTWRITEBYTECODE
 
 .PHONY: help python build build-times wheel test test-all course demo docs notebooks test-gpu sanitize certify conformance bench lint fmt style clean
 

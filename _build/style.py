@@ -86,10 +86,11 @@ def odd_words(where: list[str]) -> Iterator[str]:
     for path in map(pathlib.Path, names.splitlines()):
         if path.suffix not in (".c", ".h", ".inc", ".cu", ".cl", ".py", ".pyi", ".md"):
             continue
-        for number, line in enumerate(path.read_text().splitlines(), 1):
-            for pattern, better in WORDS.items():
-                if match := re.search(pattern, line):
-                    yield f"{path}:{number}: '{match[0]}': write for instance: {better}"
+        text = path.read_text()
+        for pattern, better in WORDS.items():
+            for match in re.finditer(pattern, text, re.M):
+                number = text.count("\n", 0, match.start()) + 1
+                yield f"{path}:{number}: '{match[0]}': write for instance: {better}"
 
 
 def main() -> int:

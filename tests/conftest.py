@@ -28,6 +28,8 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 # serves all tests, whatever cache of gpuops' a test has.
 os.environ["XDG_DATA_HOME"] = str(Path(__file__).parent.parent / "build" / "test-data")
 os.environ["POCL_CACHE_DIR"] = os.environ["XDG_DATA_HOME"] + "/pocl"
+# Two tests run at a time: NumPy's threads would wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import engine
 import pytest
@@ -35,6 +37,7 @@ import pytest
 import gpuops
 from gpuops import _core
 
+gc.disable()  # until all tests are found: it would go through them again and again
 TIMEOUT = 300  # seconds, or a few less, after which a hanging test prints where it hangs
 
 _outcome: dict[tuple[str, str, str], str] = {}
@@ -169,6 +172,7 @@ def pytest_collection_finish():
     """Thousands of tests live as long as the run: the garbage collector leaves them out."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

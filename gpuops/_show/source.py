@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 from textwrap import wrap
 
@@ -75,11 +75,10 @@ def find(op: str, kernel: str, backend: str) -> str:
         return _of_opencl(place / f"{kernel}.cl")
     own, others = [], []
     for path in sorted(place.iterdir()):
-        lines = path.read_text().splitlines()
         if re.fullmatch(rf"{re.escape(kernel)}(_sm\d+)?\.cu?", path.name):
-            file, own = lines, list(_definitions(path, lines))
+            file, own = path.read_text().splitlines(), _definitions(path)
         else:
-            others += [one for one in _definitions(path, lines) if not one.is_type]
+            others += [one for one in _definitions(path) if not one.is_type]
     if not own:
         return ""
     if written_for == "cuda":
@@ -135,11 +134,7 @@ def _of_opencl(path: Path) -> str:
 
 def _planning(place: Path, plan: str) -> list[_Piece]:
     """The plan of an OpenCL kernel, and the launch that it names or that its folder has."""
-    pieces = [
-        one
-        for path in sorted(place.glob("*.c"))
-        for one in _definitions(path, path.read_text().splitlines())
-    ]
+    pieces = [one for path in sorted(place.glob("*.c")) for one in _definitions(path)]
     own = [one for one in pieces if plan in one.names]
     launches = [one for one in pieces if re.search(r"\(gop_ctx[^)]*int64_t step\)", one.code)]
     near = [one for one in launches if one.path == own[0].path] or launches
@@ -271,8 +266,14 @@ def _names(code: str) -> tuple[list[str], bool]:
     return types, True
 
 
-def _definitions(path: Path, lines: list[str]):
+def _definitions(path: Path) -> list[_Piece]:
     """What has a body, each up to an empty line or a directive outside of braces."""
+    return [replace(one) for one in _read(path, path.stat().st_mtime_ns)]
+
+
+@lru_cache(maxsize=512)  # a folder is read again for each of its kernels
+def _read(path: Path, changed: int) -> list[_Piece]:
+    lines, found = path.read_text().splitlines(), []
     plain = _NO_CODE.sub(lambda found: "\n" * found[0].count("\n"), "\n".join(lines)).split(
         "\n"
     )
@@ -285,6 +286,7 @@ def _definitions(path: Path, lines: list[str]):
         if ends or not (line or depth):
             if has_body:
                 piece = "\n".join(plain[first:i])
-                yield _Piece(path, first, lines[first:i], piece, *_names(piece))
+                found.append(_Piece(path, first, lines[first:i], piece, *_names(piece)))
             first, has_body = i if ends else i + 1, False
         has_body |= "{" in code
+    return found

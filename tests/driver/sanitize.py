@@ -9,6 +9,7 @@ about the kernels would mean nothing.
 
 import argparse
 import itertools
+import json
 import os
 import re
 import shutil
@@ -21,6 +22,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT)]
 os.chdir(ROOT)
+# For other levels than the build's the package's own objects would be compiled anew.
+BUILT = ROOT / "gpuops" / "_build_info.json"
+if BUILT.exists() and len(json.loads(BUILT.read_text())["core"].get("levels", ())) == 1:
+    os.environ.setdefault("GPUOPS_CPU_LEVELS", "native")
 
 from _build.compile import Step, run_steps  # noqa: E402
 from _build.toolkit import find_nvcc  # noqa: E402

@@ -28,7 +28,7 @@ def same_as_a_loop(cases, device, kernel):
         same_bits(got, gpuops.matmul(a, b, device="cpu", kernel="naive"))
 
 
-@pytest.mark.sampled(every=53)
+@pytest.mark.sampled(every=31)
 @pytest.mark.parametrize("dtype", DTYPES)
 @EVERY_ROW
 def test_shapes(device, kernel, dtype):
@@ -45,7 +45,7 @@ def test_batches_and_vectors(device, kernel):
     check_all(cases, device, kernel)
 
 
-@pytest.mark.sampled(every=19)
+@pytest.mark.sampled(every=14)
 @pytest.mark.parametrize("word", ["float32", "float64", "float16", "bfloat16", "complex64"])
 @EVERY_ROW
 def test_every_kernel_is_a_loop(device, kernel, word):
@@ -120,7 +120,7 @@ def test_tunables(kernel, params):
     same_bits(gpuops.matmul(a, b, device="opencl", kernel=kernel, params=params), a @ b)
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("word", ["float32", "bfloat16", "float64", "complex64", "int8"])
 def test_tiles_by_whole_vectors(word):
     """Operands whose neighbours are terms, and ones whose neighbours are lines."""

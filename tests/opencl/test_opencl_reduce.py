@@ -86,11 +86,13 @@ def test_rows_that_are_turned_in_registers(word, everything):
 
 @pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("word", ["int16", "complex64", "float16", "float32", "float64"])
-def test_narrow_arrays_of_whole_leaves(word):
+def test_narrow_arrays_of_whole_leaves(word, everything):
     """Up to 16 outputs side by side without gaps: a leaf has their lanes beside each other."""
-    for shape, axis in (((4500, 8), 0), ((2048, 16), 0), ((2, 70 * 2048 + 1, 3), 1)):
+    ops = ("max", "mean", "sum", "all")
+    shapes = (((4500, 8), 0), ((2048, 16), 0), ((2, 70 * 2048 + 1, 3), 1))
+    for k, (shape, axis) in enumerate(shapes):
         a = random(shape, dtype_of(word), shape[-1], special=True)
-        for op in ("sum", "mean", "max", "all"):
+        for op in ops if everything else ops[k : k + 1]:
             assert check(op, a, axis, device="opencl", kernel="chunked"), (op, shape)
         assert check("sum", a[:, :-1], axis, device="opencl", kernel="chunked"), shape
 

@@ -123,7 +123,7 @@ def places():
     yield from ((device, None) for device in engine.backends())
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize(
     "pair", ["fd", "ed", "ef", "ld", "id", "Hf", "FD", "fD", "bF", "?d", "Bl"]
 )
@@ -148,7 +148,7 @@ def test_reduce_reads_as(pair):
                         before.astype(found.dtype)).tobytes(), (word, shape, how)  # fmt: skip
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("dtype", ["f", "d", "e", "i", "H", "F", "D", "l"])
 def test_reduce_of_swapped_bytes(dtype):
     for device, kernel in places():

@@ -146,6 +146,7 @@ def test_rows_abreast_and_strips_wherever_they_begin(dtype, n, offset, order):
     as_naive(A, random(n, dtype, 2), random(n, dtype, 3), alpha=0.5)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("how", [{"alpha": 0.5}, {"omega": 0.7}], ids=str)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_where_columns_begin(dtype, how):

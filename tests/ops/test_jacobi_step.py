@@ -110,6 +110,7 @@ def test_csr(device, kernel, n, longest, dtype, index, factor):
     compare(device, kernel, y[list(only)], reference(A, f, x, **factor, only=only)[0])
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("dtype", DTYPES)
 @EVERY_ROW
 def test_csr_with_several_leaves(device, kernel, dtype):

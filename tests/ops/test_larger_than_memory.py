@@ -56,6 +56,7 @@ def reduced_of_turn(in_parts, name, everything, turn, cases):
         reduced(in_parts, name, a, **keywords)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("word", ["float16", "float32", "float64", "complex64", "int64"])
 def test_exact_sums(in_parts, word):
     """One result in halves of its terms, several by outputs."""
@@ -72,7 +73,7 @@ def test_exact_sums(in_parts, word):
         reduced(in_parts, name, terms, exact=True, room=terms.nbytes // 2, **keywords)
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_reductions(in_parts, name, word, everything):
@@ -99,7 +100,7 @@ MASKED = ("sum", "prod", "mean", "min", "max", "any", "all")
 MASKED_WORDS = ("int16", "float16", "float32", "complex128")
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=5)
 @pytest.mark.filterwarnings("ignore:mean of an empty slice")
 @pytest.mark.parametrize("word", MASKED_WORDS)
 @pytest.mark.parametrize("name", MASKED)
@@ -118,6 +119,7 @@ def test_masks_and_first_values(in_parts, name, word, everything):
     reduced_of_turn(in_parts, name, everything, turn, cases)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("room", [6_000, 20_000, 36_000, 70_000])
 def test_the_tree_at_its_edges(in_parts, room):
     rng = np.random.default_rng(2)
@@ -190,6 +192,7 @@ def test_matmul(in_parts, shapes, word, everything):
         same_bits(in_parts(gpuops.matmul, x, y, room=room), whole)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("word", ["float32", "float64"])
 def test_matmul_keeps_its_bound(in_parts, word):
     rng = np.random.default_rng(5)

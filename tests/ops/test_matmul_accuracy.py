@@ -57,7 +57,7 @@ def check(kind: str, shapes, dtype: str, device: str, kernel: str | None) -> Non
             assert (excess <= 0).all(), f"{kind} {shape}: by {excess.max()}"
 
 
-@pytest.mark.sampled(every=13)
+@pytest.mark.sampled(every=19)
 @pytest.mark.parametrize("kind", KINDS + HOSTILE)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @EVERY_CONFORMING_ROW
@@ -84,7 +84,7 @@ def test_factors_of_11_bits_show(device):
     assert 100 < (errors(got, "normal", shape) / unit).max() < 2.0**14
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("kind", KINDS)
 def test_long_sums_keep_the_bound(kind, everything):
     """K to 16384, on sim 4096 and a shape of each kind; else the kernels that are chosen, one

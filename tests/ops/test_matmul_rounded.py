@@ -20,7 +20,7 @@ EVERY_ROUNDED = pytest.mark.parametrize(
 STRAIGHT = [(x, y) for x in ("plain", "transposed") for y in ("plain", "transposed")]
 
 
-@pytest.mark.sampled(every=9)
+@pytest.mark.sampled(every=13)
 @pytest.mark.parametrize("kind", KINDS + HOSTILE)
 @EVERY_ROUNDED
 def test_factors_of_11_bits_keep_their_bound(device, kernel, kind):

@@ -239,7 +239,7 @@ FAR = ["one", "one below", "never set", "evaporated", "two droplets"]
 SPACES = [(None, slice(None)), ((1, 1, np.inf), 2), ((1, np.inf, np.inf), [1, 2])]
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kind", FAR)
 @pytest.mark.parametrize(("device", "kernel"), CELLS)

@@ -129,6 +129,7 @@ def test_the_data_reach_most_of_the_bound():
     assert error > Fraction(6, 10) * bound(x)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("rest", [2.0**-24, 0.1])
 def test_adding_one_after_the_other_breaks_the_bound(rest):
     """What the bound forbids: a loop over many float32 numbers."""

@@ -43,6 +43,7 @@ def assert_near(got, a, kernel):
     assert abs(float(got) - exact) <= depth * np.finfo(a.dtype).eps / 2 * size, len(a)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 @pytest.mark.parametrize("word", ["int32", "float32", "float64"])
 def test_every_length(device, kernel, word):

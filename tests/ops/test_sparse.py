@@ -288,6 +288,7 @@ def few_kinds(n, dtype, kinds):
     return A
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("device", [name for name in backends() if name != "cpu"])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kinds", [1, 9, 40, 400])

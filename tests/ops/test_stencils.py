@@ -134,6 +134,7 @@ def test_zeros_and_what_is_no_number(length, bc, kernel, device):
     same_bits(got.residuals, want.residuals)
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("device", GPUS)
 @pytest.mark.parametrize("bc", BOUNDARIES)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

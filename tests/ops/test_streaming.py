@@ -162,7 +162,7 @@ def test_transpose_of_one_channel(kernel, everything):
     assert (done.returncode, done.stdout) == (0, "all\n"), done.stderr
 
 
-@pytest.mark.sampled(every=4)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8", "c16"])
 def test_transpose_of_every_kind(dtype):
     """Long and short sides, several axes to a side, lines, steps, backwards: all streamed."""

@@ -28,6 +28,7 @@ def check(a: np.ndarray, axes, device: str, out=None) -> None:
     same_bits(got, np.ascontiguousarray(a.transpose(axes)))
 
 
+@pytest.mark.sampled(every=2)
 @WORDS
 @GPUS
 def test_rows_that_start_anywhere(device, word):
@@ -51,6 +52,7 @@ def test_squares_of_small_items(device, word):
             check(random((along, 2, across), dtype_of(word), 2)[1:], (2, 1, 0), device)
 
 
+@pytest.mark.sampled(every=2)
 @WORDS
 @GPUS
 def test_gaps_on_either_side(device, word):

@@ -90,6 +90,7 @@ def test_a_kernel_that_is_gone_names_what_took_its_place():
         gpuops.transpose(square(), device="sim", kernel="bulk")
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64", "complex128"])
 @pytest.mark.parametrize("device", GPUS)
 def test_rows_that_start_anywhere(device, dtype):
@@ -168,6 +169,7 @@ def test_rows_and_neighbours(device, dtype):
     assert np.array_equal(back, images.swapaxes(0, 1))
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     "word", [*(d.name for d in engine.DTYPES if d.itemsize <= 8), "bfloat16"]
 )

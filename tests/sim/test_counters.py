@@ -307,9 +307,11 @@ def test_cost_of_a_lane_access():
     spec = importlib.util.spec_from_file_location("sim_cost", path)
     cost = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(cost)
-    turns = [cost.measure(256) for _ in range(3)]  # other programs only ever add to it
-    for name in turns[0]:
-        assert min(turn[name] for turn in turns) < 450, name
+    least = cost.measure(256)
+    for _ in range(2):  # other programs only ever add to it
+        if max(least.values()) >= 450:
+            least = {name: min(took, least[name]) for name, took in cost.measure(256).items()}
+    assert max(least.values()) < 450, least
 
 
 @pytest.mark.alone
