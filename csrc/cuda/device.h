@@ -105,14 +105,8 @@ template <typename T> GOP_DEVICE void store128(T *address, const vec128<T> &v)
     *reinterpret_cast<uint4 *>(address) = word;
 }
 
-/* ---- launch tables: f<T> for each dtype, in the enum's order ---- */
+/* ---- launch tables: f<T> by dtype, in the enum's order ---- */
 
-#define GOP_LAUNCH_ALL(f)                                                                      \
-    {                                                                                          \
-        f<boolean>, f<int8_t>, f<int16_t>, f<int32_t>, f<int64_t>, f<uint8_t>, f<uint16_t>,    \
-            f<uint32_t>, f<uint64_t>, f<float16>, f<bfloat16>, f<float>, f<double>,            \
-            f<complex64>, f<complex128>                                                        \
-    }
 /* int32, float32 and float64: the dtypes of teaching rows. */
 #define GOP_LAUNCH_TEACHING(f)                                                                 \
     {                                                                                          \
