@@ -177,8 +177,8 @@ GOP_CL_ARITHMETIC(^)
             made.v[i] = (T)(a.v[i] op(b.v[i] & (8 * (int)sizeof(T) - 1)));                     \
         return made;                                                                           \
     }                                                                                          \
-    template <typename T, int N> GOP_DEVICE gop_vec<T, N> operator op(                         \
-        gop_vec<T, N> a, typename gop_cl_itself<T>::type b)                                    \
+    template <typename T, int N>                                                               \
+    GOP_DEVICE gop_vec<T, N> operator op(gop_vec<T, N> a, typename gop_cl_itself<T>::type b)   \
     {                                                                                          \
         return a op gop_vec<T, N>(b);                                                          \
     }                                                                                          \
@@ -198,8 +198,7 @@ GOP_CL_BINARY(GOP_CL_TRUTH(T), ==, -)
 GOP_CL_BINARY(GOP_CL_TRUTH(T), !=, -)
 GOP_CL_BINARY(GOP_CL_TRUTH(T), &&, -)
 GOP_CL_BINARY(GOP_CL_TRUTH(T), ||, -)
-template <typename T, int N>
-GOP_DEVICE gop_vec<GOP_CL_TRUTH(T), N> operator!(gop_vec<T, N> a)
+template <typename T, int N> GOP_DEVICE gop_vec<GOP_CL_TRUTH(T), N> operator!(gop_vec<T, N> a)
 {
     return a == gop_vec<T, N>((T)0);
 }
