@@ -42,6 +42,8 @@ CHECKED = [
     *(["-mlong-double-64"] if platform.machine() == "x86_64" else []),
     *["-Werror=frame-larger-than=40000", "-Werror=vla", "-Werror=return-type", "-Wformat"],
 ]
+# OpenCL C takes a distance modulo the width. So does x86, but not what gcc makes of a constant.
+SHIFTS = ["-Werror=shift-count-overflow", "-Werror=shift-count-negative"]
 # Of the C library what nobody sees being called: a copy of a structure, made by the compiler.
 # All else that is found in no other place is no function of CUDA's.
 LINKED = [
@@ -122,6 +124,8 @@ def _library(
             raise refused(source, [(error.file, error.line, error.words)]) from None
         if is_balanced and not kernels:
             raise _no_kernel(source)
+        if source.is_opencl:
+            flags = [*flags, *SHIFTS]
         if clang or gcc >= 12:
             flags = [*flags, "-ftrivial-auto-var-init=pattern"]
         text += _calls(kernels)

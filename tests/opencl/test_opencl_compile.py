@@ -241,6 +241,46 @@ def test_functions_of_every_integer(place, word):
     assert wide.view("u8").tolist() == [limits.max - limits.min, abs(limits.min)]
 
 
+def test_operators_of_vectors(place):
+    """Those that C has for numbers, and distances of shifts, which count modulo the width."""
+    k = gpuops.compile(
+        """__kernel void words(__global const int *a, __global int *o, __global char *c)
+    {
+        int4 v = vload4(0, a), u = (int4)(1, 2, 3, 4), w = u--;
+        vstore4(w + v++ * --u, 0, o);
+        vstore4((v && u) + 2 * (v < 0 || u == 3) + 4 * !v, 1, o);
+        vstore4(v << (int4)(33, 1, 64, 2), 2, o);
+        o[12] = v.x << a[4], o[13] = v.x >> a[5], o[14] = (int)((long)v.x << (a[4] + 32));
+        float4 f = cross((float4)(1, 0, 0, 5), (float4)(0, 1, 0, 7));
+        o[15] = f.z + 10 * f.w;
+        char4 b = (char4)(3, -5, 100, -128);
+        vstore4(b << (char4)(9), 0, c);
+        vstore4(b >> (char)(9), 1, c);
+    }""",
+        place,
+    )
+    a = np.array([-3, 7, 0, 9, 33, -31], "i4")
+    o, c = np.zeros(16, "i4"), np.zeros(8, "i1")
+    k[1, 1](a, o, c)
+    v, u, w = a[:4] + 1, np.array([-1, 0, 1, 2]), np.array([1, 2, 3, 4])
+    truths = ((v != 0) & (u != 0), (v < 0) | (u == 3), v == 0)
+    want = [
+        w + a[:4] * u,
+        -sum(n * t.astype("i4") for n, t in zip((1, 2, 4), truths, strict=True)),
+    ]
+    want += [v << [1, 1, 0, 2], [v[0] << 1, v[0] >> 1, v[0] << 1, 1]]
+    assert o.tolist() == np.concatenate(want).tolist()
+    b = np.array([3, -5, 100, -128], "i1")
+    assert c.tolist() == [*(b << 1).tolist(), *(b >> 1).tolist()]
+
+
+@needs_sim
+def test_a_constant_distance_beyond_the_width_is_refused():
+    source = "__kernel void k(__global int *a) { *a = *a << 33; }"
+    with pytest.raises(gpuops.CompileError, match=r"(?s)line 1: left shift count >= width"):
+        gpuops.compile(source, "sim")
+
+
 def test_halves(place):
     source = """__kernel void halves(__global const half *a, __global half *b)
     { int i = get_global_id(0); vstore_half(vload_half(i, a) / 2, i, b); }"""

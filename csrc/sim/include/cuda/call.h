@@ -58,7 +58,11 @@ __ubsan_handle_float_cast_overflow(void *cast, uintptr_t value)
 __attribute__((visibility("hidden"), noinline)) void
 __ubsan_handle_shift_out_of_bounds(void *shift, uintptr_t value, uintptr_t by)
 {
+#ifdef GOP_SIM_SHIFTS_WRAP
+    (void)shift, (void)value, (void)by;
+#else
     gop_sim_shift(shift, value, by, __builtin_return_address(0));
+#endif
 }
 __attribute__((visibility("hidden"), noinline, noreturn)) void __stack_chk_fail()
 {

@@ -261,6 +261,11 @@ template <typename T> GOP_DEVICE gop_vec<T, 3> cross(gop_vec<T, 3> a, gop_vec<T,
 {
     return gop_vec<T, 3>(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x);
 }
+template <typename T> GOP_DEVICE gop_vec<T, 4> cross(gop_vec<T, 4> a, gop_vec<T, 4> b)
+{
+    return gop_vec<T, 4>(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x,
+                         (T)0);
+}
 
 /* ---- other types: as_float(x), convert_int4_sat(x), which opencl_c.py rewrites ---- */
 

@@ -10,6 +10,7 @@
 #include <float.h>
 #include <limits.h>
 
+#define GOP_SIM_SHIFTS_WRAP /* OpenCL C takes a distance modulo the width, as x86 does */
 #include "cuda/call.h"
 
 #define __OPENCL_VERSION__ 120

@@ -166,14 +166,55 @@ GOP_CL_ARITHMETIC(%)
 GOP_CL_ARITHMETIC(&)
 GOP_CL_ARITHMETIC(|)
 GOP_CL_ARITHMETIC(^)
-GOP_CL_ARITHMETIC(<<)
-GOP_CL_ARITHMETIC(>>)
+
+/* A distance counts modulo the width of an element, in OpenCL C. */
+#define GOP_CL_SHIFT(op)                                                                       \
+    template <typename T, int N>                                                               \
+    GOP_DEVICE gop_vec<T, N> operator op(gop_vec<T, N> a, gop_vec<T, N> b)                     \
+    {                                                                                          \
+        gop_vec<T, N> made;                                                                    \
+        for (int i = 0; i < N; i++)                                                            \
+            made.v[i] = (T)(a.v[i] op(b.v[i] & (8 * (int)sizeof(T) - 1)));                     \
+        return made;                                                                           \
+    }                                                                                          \
+    template <typename T, int N>                                                               \
+    GOP_DEVICE gop_vec<T, N> operator op(gop_vec<T, N> a, typename gop_cl_itself<T>::type b)   \
+    {                                                                                          \
+        return a op gop_vec<T, N>(b);                                                          \
+    }                                                                                          \
+    template <typename T, int N, typename B>                                                   \
+    GOP_DEVICE gop_vec<T, N> &operator op##=(gop_vec<T, N> &a, const B &b)                     \
+    {                                                                                          \
+        return a = a op b;                                                                     \
+    }
+GOP_CL_SHIFT(<<)
+GOP_CL_SHIFT(>>)
+
 GOP_CL_BINARY(GOP_CL_TRUTH(T), <, -)
 GOP_CL_BINARY(GOP_CL_TRUTH(T), >, -)
 GOP_CL_BINARY(GOP_CL_TRUTH(T), <=, -)
 GOP_CL_BINARY(GOP_CL_TRUTH(T), >=, -)
 GOP_CL_BINARY(GOP_CL_TRUTH(T), ==, -)
 GOP_CL_BINARY(GOP_CL_TRUTH(T), !=, -)
+GOP_CL_BINARY(GOP_CL_TRUTH(T), &&, -)
+GOP_CL_BINARY(GOP_CL_TRUTH(T), ||, -)
+template <typename T, int N> GOP_DEVICE gop_vec<GOP_CL_TRUTH(T), N> operator!(gop_vec<T, N> a)
+{
+    return a == gop_vec<T, N>((T)0);
+}
+#define GOP_CL_STEP(op, by)                                                                    \
+    template <typename T, int N> GOP_DEVICE gop_vec<T, N> &operator op(gop_vec<T, N> &a)       \
+    {                                                                                          \
+        return a = a by gop_vec<T, N>((T)1);                                                   \
+    }                                                                                          \
+    template <typename T, int N> GOP_DEVICE gop_vec<T, N> operator op(gop_vec<T, N> &a, int)   \
+    {                                                                                          \
+        const gop_vec<T, N> before = a;                                                        \
+        a = a by gop_vec<T, N>((T)1);                                                          \
+        return before;                                                                         \
+    }
+GOP_CL_STEP(++, +)
+GOP_CL_STEP(--, -)
 template <typename T, int N> GOP_DEVICE gop_vec<T, N> operator-(gop_vec<T, N> a)
 {
     gop_vec<T, N> made;
