@@ -20,7 +20,7 @@ typedef struct solver {
     gop_solve solve;
     gop_ctx *ctx;
     int64_t n, leaves;
-    gop_cl_build copies, squares;
+    gop_cl_build columns;      /* of columns.cl, whose kernels are one program */
     gop_array vector[3], sums; /* two iterates, the residual */
     double *leaf;              /* the sums of leaves, a column's one after the other */
     gop_jacobi_task step;
@@ -48,7 +48,7 @@ static gop_status copy_column(const solver *s, const gop_array *from, int64_t fr
                               int64_t from_row, const gop_array *to, int64_t to_at,
                               int64_t to_row, int is_zero)
 {
-    gop_cl_launch launch = gop_cl_launch_of(&s->copies, s->n, gop_cl_group(s->ctx, GROUP));
+    gop_cl_launch launch = gop_cl_launch_of(&s->columns, s->n, gop_cl_group(s->ctx, GROUP));
     launch.shift[0] = from_at;
     launch.shift[1] = to_at;
     gop_cl_give(&launch, from, 0);
@@ -82,7 +82,8 @@ static gop_status sum_leaves(const solver *s, const gop_array *v, int64_t row, i
                              int64_t first, int64_t columns, double scale, int is_largest)
 {
     const int group = gop_cl_group(s->ctx, GROUP);
-    gop_cl_launch launch = gop_cl_launch_of(&s->squares, s->leaves * columns * group, group);
+    gop_cl_launch launch = gop_cl_launch_of(&s->columns, s->leaves * columns * group, group);
+    launch.kernel = "jacobi_leaves_kernel";
     launch.shift[0] = first * col;
     gop_cl_give(&launch, v, 0);
     gop_cl_give(&launch, &s->sums, 1);
@@ -167,8 +168,6 @@ static solver *begin(gop_ctx *ctx, const gop_task *task)
     const gop_cl_kind *const kind = &gop_cl_kinds[dtype];
     static const gop_cl_names copy = {.source = "jacobi/columns",
                                       .kernel = "jacobi_copy_kernel"};
-    static const gop_cl_names leaf = {.source = "jacobi/columns",
-                                      .kernel = "jacobi_leaves_kernel"};
     const size_t numbers = (size_t)((leaves + 5 + rows) * k);
     solver *const s = gop_services->alloc(sizeof *s + numbers * sizeof(double));
     if (!s) return NULL;
@@ -188,18 +187,14 @@ static solver *begin(gop_ctx *ctx, const gop_task *task)
                   .n = n,
                   .leaves = leaves,
                   .leaf = number + (5 + rows) * k,
-                  .copies = {.names = &copy},
-                  .squares = {.names = &leaf}};
+                  .columns = {.names = &copy}};
     for (int i = ITERATE; i <= RESIDUAL; i++)
         s->vector[i] = gop_cl_in_scratch(task->scratch, offset_of(task, i), dtype, n * k);
     for (int i = 0; i < 2; i++) s->solve.iterate[i] = s->vector[i].data;
     s->solve.residual = s->vector[RESIDUAL].data;
     s->sums = gop_cl_in_scratch(task->scratch, offset_of(task, SUMS), GOP_FLOAT64, leaves * k);
-    snprintf(s->copies.options, GOP_CL_OPTIONS, "-DBASE=%s -D%s -DLANES=1%s", kind->base,
-             kind->word, gop_cl_is_double(dtype) ? " -DDOUBLE" : "");
-    snprintf(s->squares.options, GOP_CL_OPTIONS,
-             "-DBASE=%s -D%s -DLANES=1 -DDOUBLE -DLEAVES -DGROUP=%d", kind->base, kind->word,
-             gop_cl_group(ctx, GROUP));
+    snprintf(s->columns.options, GOP_CL_OPTIONS, "-DBASE=%s -D%s -DLANES=1 -DDOUBLE -DGROUP=%d",
+             kind->base, kind->word, gop_cl_group(ctx, GROUP));
     return s;
 }
 
