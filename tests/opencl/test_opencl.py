@@ -10,7 +10,7 @@ import threading
 import numpy as np
 import pytest
 from engine import random, same_bits
-from opencl_machine import needs_build, opencl, python, said  # noqa: F401
+from opencl_machine import keeping, needs_build, opencl, python, said  # noqa: F401
 
 import gpuops
 from gpuops import _core
@@ -288,7 +288,7 @@ for word in words:
             engine.same_bits(whole[at : at + n], a + a)
             assert not whole[:at].any() and not whole[at + n :].any()
 print("same")
-""", GPUOPS_FAULT="opencl.caches:1:forever", XDG_CACHE_HOME=str(tmp_path))  # fmt: skip
+""", GPUOPS_FAULT="opencl.caches:1:forever", **keeping(tmp_path))  # fmt: skip
     assert text == "same"
     kept = [file.read_bytes() for file in (tmp_path / "gpuops").glob("*.cl")]
     assert len(kept) == len(words)
@@ -302,7 +302,7 @@ def test_what_is_streamed_does_not_depend_on_the_hosts_caches(tmp_path):
 for n in (1000, (16 << 20) // 4 + 1):
     a = np.ones(n, "f4")
     assert (gpuops.add(a, a, device="opencl") == 2).all()
-""", XDG_CACHE_HOME=str(tmp_path))  # fmt: skip
+""", **keeping(tmp_path))  # fmt: skip
     kept = [file.read_bytes() for file in (tmp_path / "gpuops").glob("*.cl")]
     assert sorted(b" -DSTREAMED " in program for program in kept) == [False, True]
 

@@ -59,6 +59,15 @@ static void fill_info(gop_cl_device *d)
              d->has_double ? "" : ", no float64");
 }
 
+/* PoCL keeps what it has compiled, and compiles all kernels of a program once more for its
+ * bytes, which doubles the time of a first call. */
+static int is_kept_by_driver(const char *platform)
+{
+    const char *const cache = getenv("POCL_KERNEL_CACHE");
+    return strcmp(platform, "Portable Computing Language") == 0 &&
+           !(cache && strcmp(cache, "0") == 0);
+}
+
 /* Fills a device, or returns 0 for one that kernels cannot be built for. */
 static int learn(cl_device id, const char *platform, gop_cl_device *d)
 {
@@ -85,6 +94,7 @@ static int learn(cl_device id, const char *platform, gop_cl_device *d)
     d->shares_memory = d->type & CL_DEVICE_TYPE_CPU &&
                        ask_int(id, CL_DEVICE_HOST_UNIFIED_MEMORY) &&
                        !gop_services->fault("opencl.sharing"); /* then it is used as a GPU is */
+    d->keeps_programs = is_kept_by_driver(platform);
     fill_info(d);
     return 1;
 }

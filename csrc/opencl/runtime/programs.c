@@ -91,11 +91,10 @@ static cl_program from_cache(const gop_cl_device *d, const char *key, const char
     return program;
 }
 
-/* Only what can be kept is asked for: PoCL compiles all kernels of a program for its bytes. */
 static void into_cache(cl_program program, const char *key)
 {
     size_t bytes = 0;
-    if (!key || !gop_cl_cache_is_there() ||
+    if (!key ||
         gop_cl.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL))
         return;
     unsigned char *binary = bytes ? gop_services->alloc(bytes) : NULL;
@@ -148,7 +147,7 @@ static gop_status build(const gop_cl_device *d, const char *name, const char *op
     if (!source->text)
         return gop_fail(GOP_INTERNAL, "opencl: this build has no source %s", name);
     snprintf(line, sizeof line, every_build, options, LEAF, LANES);
-    char *const key = key_of(d, source->text, line);
+    char *const key = d->keeps_programs ? NULL : key_of(d, source->text, line);
     *built = from_cache(d, key, line);
     gop_status status = GOP_OK;
     if (!*built) {

@@ -55,6 +55,7 @@ typedef struct gop_cl_device {
     int has_double, keeps_subnormals;
     int limits_registers; /* cl_nv_compiler_options: a build may say how many */
     int divides;          /* quotients of float32 can be rounded correctly */
+    int keeps_programs;   /* its driver has a cache of its own, and makes bytes by compiling */
     gop_device_info info;
 } gop_cl_device;
 
@@ -174,7 +175,6 @@ const char *gop_cl_describe_module(void *module);
 
 /* ---- cache ---- */
 
-int gop_cl_cache_is_there(void);
 /* The bytes kept for a key, to be freed; NULL where there are none. */
 unsigned char *gop_cl_cache_read(const char *key, size_t *bytes);
 void gop_cl_cache_write(const char *key, const unsigned char *binary, size_t bytes);
