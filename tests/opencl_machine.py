@@ -44,7 +44,7 @@ def rows(op: str) -> list:
 
 
 def keeping(folder: Path) -> dict[str, str]:
-    """Variables of a process that keeps programs there, also those of PoCL, which keeps its own."""
+    """Variables of a process that keeps programs there, also those that PoCL would keep."""
     return {"XDG_CACHE_HOME": str(folder), "POCL_KERNEL_CACHE": "0"}
 
 

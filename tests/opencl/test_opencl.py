@@ -275,7 +275,7 @@ print(*(names.count("cl" + x) for x in ("CreateBuffer", "ReleaseMemObject", "Fin
 
 @uses_opencl
 def test_a_launch_sets_the_arguments_that_differ_from_the_last_ones():
-    """A buffer that comes after another was released may have its handle, so all are set then."""
+    """All are set once a buffer was released: a later one may have its handle."""
     text = said("""
 from gpuops import _core
 n = 1 << 20  # beyond the buffers that are kept

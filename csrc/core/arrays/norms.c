@@ -14,7 +14,7 @@ typedef struct norm_job {
     gop_leaf_sums sums;
     const gop_columns *v;
     int64_t side; /* columns that are read together */
-    /* Of those that are summed now: */
+    /* These change from sum to sum. */
     int64_t first, columns;
     double scale;
     int largest; /* 1: the largest part of each leaf, 0: its sum of squares */
