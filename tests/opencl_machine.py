@@ -25,8 +25,7 @@ needs_build = pytest.mark.skipif(not IS_BUILT, reason="this build has no OpenCL 
 def opencl():
     """Skips where there is no device of OpenCL; its drivers are loaded only now.
 
-    gpuops keeps no program but where a test names a folder: PoCL has a cache of its own, and
-    compiles every kernel once more where it is asked for a program's bytes.
+    gpuops keeps no program but where a test names a folder (keeping).
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", "/proc")
@@ -42,6 +41,11 @@ def rows(op: str) -> list:
     open_backend("opencl")
     names = [None, *(row["name"] for row in _core.ladder(op, "opencl"))]
     return [pytest.param("opencl", name, id=name or "auto") for name in names]
+
+
+def keeping(folder: Path) -> dict[str, str]:
+    """Variables of a process that keeps programs there, also those that PoCL would keep."""
+    return {"XDG_CACHE_HOME": str(folder), "POCL_KERNEL_CACHE": "0"}
 
 
 def python(program: str, **environment: str) -> subprocess.CompletedProcess:

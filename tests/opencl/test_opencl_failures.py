@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from opencl_machine import needs_build, opencl, python, said  # noqa: F401
+from opencl_machine import keeping, needs_build, opencl, python, said  # noqa: F401
 
 pytestmark = [needs_build, pytest.mark.usefixtures("opencl")]
 
@@ -96,8 +96,8 @@ for name in NAMES:
 
 def test_programs_are_kept_and_read_again(tmp_path):
     folder = tmp_path / "gpuops"
-    program = "print(gpuops.add(np.ones(3), 1.0, device='opencl'))"
-    place = {"XDG_CACHE_HOME": str(tmp_path)}
+    program = "print(gpuops.add(np.ones(3), 1.0, device='opencl', kernel='naive'))"
+    place = keeping(tmp_path)
     no_build = {"GPUOPS_FAULT": "opencl.clBuildProgram:1:forever"}
     assert said(program, **place) == "[2. 2. 2.]"
     (file,) = folder.glob("*.cl")
@@ -113,8 +113,8 @@ def test_programs_are_kept_and_read_again(tmp_path):
 
 
 def test_a_cache_that_others_could_write_is_not_read(tmp_path):
-    program = "print(gpuops.add(np.ones(3), 1.0, device='opencl'))"
-    place = {"XDG_CACHE_HOME": str(tmp_path)}
+    program = "print(gpuops.add(np.ones(3), 1.0, device='opencl', kernel='naive'))"
+    place = keeping(tmp_path)
     no_build = {"GPUOPS_FAULT": "opencl.clBuildProgram:1:forever"}
     said(program, **place)
     folder = tmp_path / "gpuops"

@@ -8,7 +8,7 @@ import stat
 
 import numpy as np
 import pytest
-from opencl_machine import needs_build, opencl, python, said  # noqa: F401
+from opencl_machine import keeping, needs_build, opencl, python, said  # noqa: F401
 
 import gpuops
 from gpuops._call import tuned
@@ -54,7 +54,7 @@ def keep(home, devices):
 def width_of(home, **more) -> int:
     """Of the vectors that a process of its own adds by: its program lies in its cache."""
     cache = tuned.Path(home["XDG_CONFIG_HOME"]).parent
-    assert said(ADD, XDG_CACHE_HOME=str(cache), **home, **more) == "14.0"
+    assert said(ADD, **keeping(cache), **home, **more) == "14.0"
     (program,) = (cache / "gpuops").glob("*.cl")
     options = re.search(rb"-cl-std=CL1.2[^\n]*", program.read_bytes())[0].decode()
     program.unlink()

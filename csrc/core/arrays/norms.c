@@ -1,26 +1,23 @@
 /*
- * norms.c - 2-norms of columns in float64, neither underflowing nor overflowing.
- *
- * The squares of float32 are exact in float64, where no sum of them overflows. Those of float64
- * may underflow or overflow: if their sum is so small or so large that any could have, it is
- * computed again, of items scaled by a power of two. Both sums are the tree/v1 of
- * docs/numerics.md.
+ * norms.c - 2-norms of columns on the host: the sums of leaves on all threads.
  */
 #include "core/arrays/norms.h"
 
 #include <math.h>
 
+#include "core/arrays/leaf_norms.h"
 #include "core/numerics.h"
 
 enum { GRAIN = 32 /* leaves of a piece */, SIDE = 8 };
 
 typedef struct norm_job {
+    gop_leaf_sums sums;
     const gop_columns *v;
-    int64_t first, columns, leaves; /* the column to begin with, how many, the leaves of each */
-    int64_t side;                   /* columns that are read together */
+    int64_t side; /* columns that are read together */
+    /* These change from sum to sum. */
+    int64_t first, columns;
     double scale;
-    double *work; /* a number for each leaf */
-    int largest;  /* 1: the largest part of each leaf, 0: its sum of squares */
+    int largest; /* 1: the largest part of each leaf, 0: its sum of squares */
 } norm_job;
 
 static int parts_of(gop_dtype dtype)
@@ -78,7 +75,7 @@ static void leaf_of(const norm_job *job, int64_t c, int64_t width, int64_t begin
                       lane + (job->largest ? 0 : r * width));
     for (int64_t d = LANES / 2 * width; d >= width && !job->largest; d /= 2)
         for (int64_t l = 0; l < d; l++) lane[l] += lane[l + d];
-    for (int64_t l = 0; l < width; l++) leaf[l * job->leaves] = lane[l];
+    for (int64_t l = 0; l < width; l++) leaf[l * job->sums.leaves] = lane[l];
 }
 
 static void leaves_of(void *argument, int64_t begin, int64_t end, int worker)
@@ -86,63 +83,36 @@ static void leaves_of(void *argument, int64_t begin, int64_t end, int worker)
     const norm_job *job = argument;
     (void)worker;
     for (int64_t at = begin; at < end; at++) {
-        const int64_t leaf = at % job->leaves, i = leaf * LEAF, n = job->v->n;
-        const int64_t c = at / job->leaves * job->side;
+        const int64_t leaves = job->sums.leaves;
+        const int64_t leaf = at % leaves, i = leaf * LEAF, n = job->v->n;
+        const int64_t c = at / leaves * job->side;
         const int64_t width = job->columns - c < job->side ? job->columns - c : job->side;
         leaf_of(job, job->first + c, width, i, n - i < LEAF ? n : i + LEAF,
-                job->work + c * job->leaves + leaf);
+                job->sums.leaf + c * leaves + leaf);
     }
 }
 
-/* Folds the leaves of each column into the first one. The padding is -0.0, which changes
- * nothing. */
-static gop_status fold_squares(const norm_job *job)
+static gop_status sum_leaves(const gop_leaf_sums *sums, int64_t first, int64_t columns,
+                             double scale, int is_largest)
 {
-    const int64_t sides = (job->columns + job->side - 1) / job->side;
-    GOP_TRY(gop_parallel(job->leaves * sides, 1 + GRAIN / job->side, leaves_of, (void *)job));
-    for (int64_t c = 0; c < job->columns; c++) {
-        double *const leaf = job->work + c * job->leaves;
-        for (int64_t w = 1; w < job->leaves; w *= 2)
-            for (int64_t i = 0; i + w < job->leaves; i += 2 * w)
-                leaf[i] = !job->largest           ? leaf[i] + leaf[i + w]
-                          : leaf[i + w] > leaf[i] ? leaf[i + w]
-                                                  : leaf[i];
-    }
-    return GOP_OK;
-}
-
-/* The norm of one column whose squares may have been lost. */
-static gop_status scaled_norm(norm_job job, double *norm)
-{
-    job.largest = job.columns = job.side = 1;
-    GOP_TRY(fold_squares(&job));
-    const double largest = *norm = job.work[0];
-    if (largest == 0.0 || isinf(largest)) return GOP_OK;
-    int e;
-    frexp(largest, &e); /* largest < 2^e */
-    e = e < -1021 ? -1022 : e > 1023 ? 1022 : e - 1;
-    job.largest = 0;
-    job.scale = ldexp(1.0, -e);
-    GOP_TRY(fold_squares(&job));
-    *norm = sqrt(job.work[0]) * ldexp(1.0, e);
-    return GOP_OK;
+    norm_job job = *(const norm_job *)sums;
+    job.first = first;
+    job.columns = columns;
+    job.scale = scale;
+    job.largest = is_largest;
+    if (columns == 1) job.side = 1;
+    const int64_t sides = (columns + job.side - 1) / job.side;
+    return gop_parallel(sums->leaves * sides, 1 + GRAIN / job.side, leaves_of, &job);
 }
 
 gop_status gop_column_norms(const gop_columns *v, double *work, double *norms)
 {
     const int64_t side = v->k < 2 || v->col != 1 ? 1 : v->k < SIDE ? v->k : SIDE;
-    norm_job job = {v, 0, v->k, (v->n + LEAF - 1) / LEAF, side, 1.0, work, 0};
-    for (int64_t c = 0; c < v->k; c++) norms[c] = 0.0;
-    if (v->n == 0 || v->k == 0) return GOP_OK;
-    GOP_TRY(fold_squares(&job));
-    for (int64_t c = 0; c < v->k; c++) norms[c] = work[c * job.leaves];
-    for (int64_t c = 0; c < v->k; c++) {
-        const double sum = norms[c];
-        const int lost = sum < 0x1p-900 || sum > 0x1p1000;
-        job.first = c;
-        if (lost && gop_dtype_size(v->dtype) / parts_of(v->dtype) == 8)
-            GOP_TRY(scaled_norm(job, &norms[c]));
-        else norms[c] = sqrt(sum);
-    }
-    return GOP_OK;
+    const int is_double = gop_dtype_size(v->dtype) / parts_of(v->dtype) == 8;
+    const norm_job job = {
+        .sums = {(v->n + LEAF - 1) / LEAF, v->k, is_double, work, sum_leaves},
+        .v = v,
+        .side = side,
+    };
+    return gop_norms_of_leaves(&job.sums, norms);
 }

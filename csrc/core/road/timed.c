@@ -95,9 +95,9 @@ static gop_status run_timed(gop_road *r, int cold, gop_times *times)
     GOP_TRY(backend->elapsed(r->ctx, 0, 1, &times->upload));
     GOP_TRY(backend->elapsed(r->ctx, 1, 2, &times->kernel));
     GOP_TRY(backend->elapsed(r->ctx, 2, 3, &times->download));
-    /* Without streams nothing is enqueued: kernels run at once, on memory that was just emptied
-     * from the caches. */
-    return cold && backend->facts & GOP_STREAMS ? time_kernel(r, times) : GOP_OK;
+    /* Elsewhere nothing is enqueued: kernels run at once, on memory that was just emptied from
+     * the caches. */
+    return cold && backend->facts & GOP_BUS ? time_kernel(r, times) : GOP_OK;
 }
 
 /* Times the whole call, as a caller sees it. It may go in panels, or need no copies. */

@@ -17,7 +17,6 @@ __kernel void jacobi_copy_kernel(FROM(T, from), TO(T, to), const long n, const l
     if (i < n) to[to_at + i * to_row] = is_zero ? (T)(0) : from[from_at + i * from_row];
 }
 
-#if defined(LEAVES)
 /* The square of an item, its parts times a power of two; or the larger of its |parts|. */
 static double of_item(T item, double scale, int is_largest)
 {
@@ -61,4 +60,3 @@ __kernel void jacobi_leaves_kernel(FROM(T, v), TO(double, sums), const long n,
     }
     if (me == 0) sums[sums_at + (long)get_group_id(0)] = lane[0];
 }
-#endif

@@ -6,9 +6,9 @@
  * step. What it adds is the norm of the residual at each check, for which the host waits. The
  * device sums squares leaf by leaf of tree/v1; the sums come to the host, which folds them.
  */
-#include <math.h>
 #include <stdio.h>
 
+#include "core/arrays/leaf_norms.h"
 #include "core/numerics.h"
 #include "core/ops/jacobi_solve.h"
 #include "opencl/opencl.h"
@@ -20,7 +20,7 @@ typedef struct solver {
     gop_solve solve;
     gop_ctx *ctx;
     int64_t n, leaves;
-    gop_cl_build copies, squares;
+    gop_cl_build columns;      /* of columns.cl, whose kernels are one program */
     gop_array vector[3], sums; /* two iterates, the residual */
     double *leaf;              /* the sums of leaves, a column's one after the other */
     gop_jacobi_task step;
@@ -48,7 +48,7 @@ static gop_status copy_column(const solver *s, const gop_array *from, int64_t fr
                               int64_t from_row, const gop_array *to, int64_t to_at,
                               int64_t to_row, int is_zero)
 {
-    gop_cl_launch launch = gop_cl_launch_of(&s->copies, s->n, gop_cl_group(s->ctx, GROUP));
+    gop_cl_launch launch = gop_cl_launch_of(&s->columns, s->n, gop_cl_group(s->ctx, GROUP));
     launch.shift[0] = from_at;
     launch.shift[1] = to_at;
     gop_cl_give(&launch, from, 0);
@@ -75,21 +75,31 @@ static gop_status bring(const solver *s, const gop_array *device, double *to)
     return s->ctx->backend->download(s->ctx, &host, device);
 }
 
-/* ---- norms: docs/numerics.md, and core/arrays/norms.c ---- */
+/* ---- norms ---- */
 
-/* Fills leaf[] with the sums of columns [first, first + columns) of v. */
-static gop_status sum_leaves(const solver *s, const gop_array *v, int64_t row, int64_t col,
-                             int64_t first, int64_t columns, double scale, int is_largest)
+/* Of a vector v of the device: its sums of leaves, which core folds. */
+typedef struct norming {
+    gop_leaf_sums sums;
+    const solver *solver;
+    const gop_array *v;
+    int64_t row, col;
+} norming;
+
+static gop_status sum_leaves(const gop_leaf_sums *of, int64_t first, int64_t columns,
+                             double scale, int is_largest)
 {
+    const norming *const job = (const norming *)of;
+    const solver *const s = job->solver;
     const int group = gop_cl_group(s->ctx, GROUP);
-    gop_cl_launch launch = gop_cl_launch_of(&s->squares, s->leaves * columns * group, group);
-    launch.shift[0] = first * col;
-    gop_cl_give(&launch, v, 0);
+    gop_cl_launch launch = gop_cl_launch_of(&s->columns, s->leaves * columns * group, group);
+    launch.kernel = "jacobi_leaves_kernel";
+    launch.shift[0] = first * job->col;
+    gop_cl_give(&launch, job->v, 0);
     gop_cl_give(&launch, &s->sums, 1);
     GOP_CL_SAY(&launch, s->n);
     GOP_CL_SAY(&launch, s->leaves);
-    GOP_CL_SAY(&launch, row);
-    GOP_CL_SAY(&launch, col);
+    GOP_CL_SAY(&launch, job->row);
+    GOP_CL_SAY(&launch, job->col);
     GOP_CL_SAY(&launch, scale);
     GOP_CL_SAY(&launch, is_largest);
     GOP_TRY(gop_cl_run(s->ctx, &launch));
@@ -98,46 +108,17 @@ static gop_status sum_leaves(const solver *s, const gop_array *v, int64_t row, i
     return bring(s, &sums, s->leaf);
 }
 
-/* The leaves of a column fold into the first. */
-static double fold(const solver *s, double *leaf, int is_largest)
-{
-    for (int64_t w = 1; w < s->leaves; w *= 2)
-        for (int64_t i = 0; i + w < s->leaves; i += 2 * w)
-            leaf[i] = !is_largest             ? leaf[i] + leaf[i + w]
-                      : leaf[i + w] > leaf[i] ? leaf[i + w]
-                                              : leaf[i];
-    return leaf[0];
-}
-
-/* That of a column whose squares may have been lost. */
-static gop_status scaled_norm(const solver *s, const gop_array *v, int64_t row, int64_t col,
-                              int64_t c, double *norm)
-{
-    int e;
-    GOP_TRY(sum_leaves(s, v, row, col, c, 1, 1.0, 1));
-    const double largest = *norm = fold(s, s->leaf, 1);
-    if (largest == 0.0 || isinf(largest)) return GOP_OK;
-    frexp(largest, &e); /* largest < 2^e */
-    e = e < -1021 ? -1022 : e > 1023 ? 1022 : e - 1;
-    GOP_TRY(sum_leaves(s, v, row, col, c, 1, ldexp(1.0, -e), 0));
-    *norm = sqrt(fold(s, s->leaf, 0)) * ldexp(1.0, e);
-    return GOP_OK;
-}
-
 static gop_status norms_of(const solver *s, const gop_array *v, int64_t row, int64_t col,
                            double *norms)
 {
-    for (int64_t c = 0; c < s->solve.k; c++) norms[c] = 0.0;
-    if (s->n == 0 || s->solve.k == 0) return GOP_OK;
-    GOP_TRY(sum_leaves(s, v, row, col, 0, s->solve.k, 1.0, 0));
-    for (int64_t c = 0; c < s->solve.k; c++) norms[c] = fold(s, s->leaf + c * s->leaves, 0);
-    for (int64_t c = 0; c < s->solve.k; c++) {
-        const double sum = norms[c];
-        if (gop_cl_is_double(v->dtype) && (sum < 0x1p-900 || sum > 0x1p1000))
-            GOP_TRY(scaled_norm(s, v, row, col, c, &norms[c]));
-        else norms[c] = sqrt(sum);
-    }
-    return GOP_OK;
+    const norming job = {
+        {s->leaves, s->solve.k, gop_cl_is_double(v->dtype), s->leaf, sum_leaves},
+        s,
+        v,
+        row,
+        col,
+    };
+    return gop_norms_of_leaves(&job.sums, norms);
 }
 
 /* ---- what core's loop asks for ---- */
@@ -167,8 +148,6 @@ static solver *begin(gop_ctx *ctx, const gop_task *task)
     const gop_cl_kind *const kind = &gop_cl_kinds[dtype];
     static const gop_cl_names copy = {.source = "jacobi/columns",
                                       .kernel = "jacobi_copy_kernel"};
-    static const gop_cl_names leaf = {.source = "jacobi/columns",
-                                      .kernel = "jacobi_leaves_kernel"};
     const size_t numbers = (size_t)((leaves + 5 + rows) * k);
     solver *const s = gop_services->alloc(sizeof *s + numbers * sizeof(double));
     if (!s) return NULL;
@@ -188,18 +167,14 @@ static solver *begin(gop_ctx *ctx, const gop_task *task)
                   .n = n,
                   .leaves = leaves,
                   .leaf = number + (5 + rows) * k,
-                  .copies = {.names = &copy},
-                  .squares = {.names = &leaf}};
+                  .columns = {.names = &copy}};
     for (int i = ITERATE; i <= RESIDUAL; i++)
         s->vector[i] = gop_cl_in_scratch(task->scratch, offset_of(task, i), dtype, n * k);
     for (int i = 0; i < 2; i++) s->solve.iterate[i] = s->vector[i].data;
     s->solve.residual = s->vector[RESIDUAL].data;
     s->sums = gop_cl_in_scratch(task->scratch, offset_of(task, SUMS), GOP_FLOAT64, leaves * k);
-    snprintf(s->copies.options, GOP_CL_OPTIONS, "-DBASE=%s -D%s -DLANES=1%s", kind->base,
-             kind->word, gop_cl_is_double(dtype) ? " -DDOUBLE" : "");
-    snprintf(s->squares.options, GOP_CL_OPTIONS,
-             "-DBASE=%s -D%s -DLANES=1 -DDOUBLE -DLEAVES -DGROUP=%d", kind->base, kind->word,
-             gop_cl_group(ctx, GROUP));
+    snprintf(s->columns.options, GOP_CL_OPTIONS, "-DBASE=%s -D%s -DLANES=1 -DDOUBLE -DGROUP=%d",
+             kind->base, kind->word, gop_cl_group(ctx, GROUP));
     return s;
 }
 

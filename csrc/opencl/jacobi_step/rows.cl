@@ -72,18 +72,18 @@ static T sum_of_few(const struct operands o, const struct system s, const struct
 #if defined(CSR)
     __global const INDEX *const index = o.indices + row.begin;
     __global const T *const from = o.a + row.begin;
-    INDEX k[FEW];
+    UINDEX k[FEW];
 #pragma unroll
-    for (int p = 0; p < FEW; p++) k[p] = index[min(p, last)];
+    for (int p = 0; p < FEW; p++) k[p] = (UINDEX)index[min(p, last)];
 #pragma unroll
     for (int p = 0; p < FEW; p++) a[p] = from[min(p, last)];
 #pragma unroll
-    for (int p = 0; p < FEW; p++) k[p] = k[p] >= 0 && k[p] < (INDEX)s.n ? k[p] : 0;
+    for (int p = 0; p < FEW; p++) k[p] = k[p] < (UINDEX)s.n ? k[p] : 0;
 #else
-    long k[FEW];
+    UINDEX k[FEW];
 #pragma unroll
     for (int p = 0; p < FEW; p++) {
-        k[p] = column(o, s, row, min(p, last));
+        k[p] = (UINDEX)column(o, s, row, min(p, last));
         a[p] = element(o, s, row, min(p, last));
     }
 #endif
@@ -91,7 +91,7 @@ static T sum_of_few(const struct operands o, const struct system s, const struct
     for (int p = 0; p < FEW; p++) lane[p] = o.x[k[p] * s.x_row + c * s.x_col];
 #pragma unroll
     for (int p = 0; p < 8; p++) {
-        if (p < FEW && p <= last && k[p] == row.i) *diagonal += a[p];
+        if (p < FEW && p <= last && k[p] == (UINDEX)row.i) *diagonal += a[p];
         lane[p] = p < FEW && p <= last ? multiply_add(a[p], lane[p], NOTHING) : NOTHING;
     }
     return FOLD_EIGHT(lane);

@@ -57,6 +57,7 @@ struct system {
 #if !defined(CSR)
 #define INDEX int
 #endif
+#define UINDEX JOIN(u, INDEX) /* without a sign one comparison is enough for both ends */
 #define SYSTEM                                                                                 \
     FROM(T, a), FROM(INDEX, indices), FROM(INDEX, indptr), FROM(T, f), FROM(T, x),             \
         TO(T, out), TO(T, residual), const struct system s, const T factor

@@ -36,8 +36,9 @@ typedef struct reduce_job {
     gop_cl_build build;
     shape shape;
     work work;
-    int64_t groups;               /* work-groups */
-    int group, root_group, items; /* work-items of them; items: elements of a vector */
+    int64_t groups;   /* work-groups */
+    int group, items; /* work-items of them; elements of a vector */
+    int shared;       /* where the options begin that the root's build has too */
 } reduce_job;
 
 typedef struct planned {
@@ -157,23 +158,26 @@ static void plan_job(const gop_ctx *ctx, const gop_task *task, gop_reduce_op op,
     const making m = making_of(op, dtype);
     const gop_cl_kind *const kind = &gop_cl_kinds[dtype];
     const int is_best = strncmp(m.word, "BEST", 4) == 0, parts = kind->parts;
-    char more[96] = "";
+    char more[96] = "", constants[32] = "";
     job->items = bytes && !is_best ? bytes / (m.bytes * m.pairs) : 1;
     if (job->items * parts > 16) job->items = 16 / parts; /* no vector is longer */
     job->work.leaves = gop_cl_ceil(job->shape.count, LEAF);
     job->work.turns = 1;
-    job->root_group = 1;
     share(ctx, task, job, more, sizeof more);
-    snprintf(job->build.options, GOP_CL_OPTIONS,
-             "-DBASE=%s -D%s -D%s -DACC=%s -DOUT=%s -DITEMS=%d -DLANES=%d -DRLANES=%d "
-             "-DINDEX=%s -DROOT_GROUP=%d%s%s%s",
-             kind->base, kind->word, m.word, m.accumulator, m.out, job->items,
-             job->items * parts, job->items * m.pairs,
+    if (job->work.team)
+        snprintf(constants, sizeof constants, " -DKEPT=%d -DREDUCED=%d", (int)job->shape.kept,
+                 (int)job->shape.reduced);
+    job->shared =
+        snprintf(job->build.options, GOP_CL_OPTIONS, "-DITEMS=%d -DLANES=%d -DRLANES=%d%s ",
+                 job->items, job->items * parts, job->items * m.pairs, more);
+    snprintf(job->build.options + job->shared, GOP_CL_OPTIONS - (size_t)job->shared,
+             "-DBASE=%s -D%s -D%s -DACC=%s -DOUT=%s -DINDEX=%s -DROOT_GROUP=%d%s%s%s",
+             kind->base, kind->word, m.word, m.accumulator, m.out,
              job->shape.outputs < INT64_C(1) << 31 && job->shape.count < INT64_C(1) << 31
                  ? "uint"
                  : "ulong",
-             job->root_group, needs_double(op, dtype) ? " -DDOUBLE" : "", gop_cl_quotients(ctx),
-             more);
+             job->group, needs_double(op, dtype) ? " -DDOUBLE" : "", gop_cl_quotients(ctx),
+             constants);
 }
 
 static size_t partial_bytes(const reduce_job *job)
@@ -200,14 +204,15 @@ static gop_status run_job(gop_ctx *ctx, const reduce_job *job, const gop_array *
     if (job->work.nodes <= 1) return GOP_OK;
     work folding = job->work;
     folding.team = 1;
-    while (2 * folding.team <= job->root_group && folding.team * EACH < folding.nodes)
+    while (2 * folding.team <= job->group && folding.team * EACH < folding.nodes)
         folding.team *= 2;
     folding.each = 1;
     while (folding.each * folding.team < folding.nodes) folding.each *= 2;
     l.source = "reduce/root";
     l.kernel = "reduce_root_kernel";
+    l.options += job->shared;
     l.value[1].at = &folding;
-    l.local[0] = (size_t)job->root_group;
+    l.local[0] = (size_t)job->group;
     l.global[0] = (size_t)(job->shape.outputs * folding.team);
     return gop_cl_run(ctx, &l);
 }
@@ -440,12 +445,10 @@ static void share_tree(const gop_ctx *ctx, const gop_task *task, reduce_job *job
     /* As many work-groups as there is room for, or fewer of equal shares. */
     job->groups =
         w->tasks > wanted ? gop_cl_ceil(w->tasks, gop_cl_ceil(w->tasks, wanted)) : w->tasks;
-    job->group = job->root_group = group;
-    const int used =
-        snprintf(options, room, " -DKEPT=%d -DREDUCED=%d", (int)s->kept, (int)s->reduced);
+    job->group = group;
     if (is_vector)
-        snprintf(options + used, room - (size_t)used, "%s -DTEAM=%d -DTURNS=%d",
-                 across ? " -DACROSS" : "", w->team, w->turns);
+        snprintf(options, room, "%s -DTEAM=%d -DTURNS=%d", across ? " -DACROSS" : "", w->team,
+                 w->turns);
 }
 
 static gop_status by_teams(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,

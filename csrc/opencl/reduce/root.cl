@@ -1,7 +1,11 @@
 /*
  * root.cl - what parts of an output have left in scratch memory folds to its root: a team of
- * work-items an output. A program of its own, as short calls do not need it.
+ * work-items an output. A program of its own, as short calls do not need it; one for all
+ * kernels and vectors that leave such parts, since it takes an element at a time.
  */
+#define ITEMS 1
+#define LANES PARTS
+#define RLANES PAIRS
 #include "opencl/reduce/finish.cl"
 
 __kernel void reduce_root_kernel(OPERANDS, const struct shape g, const struct work w)

@@ -61,13 +61,6 @@ static int open_folder(void)
     return -1;
 }
 
-int gop_cl_cache_is_there(void)
-{
-    const int folder = open_folder();
-    if (folder >= 0) close(folder);
-    return folder >= 0;
-}
-
 static void name_of(const char *key, char name[NAME])
 {
     snprintf(name, NAME, "%016llx.cl", (unsigned long long)sum_of(empty_sum, key, strlen(key)));

@@ -24,18 +24,12 @@ static void ask_text(cl_device id, cl_uint what, char *text, size_t room)
     snprintf(text, room, "%.*s", (int)room - 1, said);
 }
 
-static cl_ulong ask_long(cl_device id, cl_uint what)
+/* A number of four bytes, or of eight. */
+static cl_ulong ask(cl_device id, cl_uint what)
 {
     cl_ulong value = 0;
-    return gop_cl.clGetDeviceInfo(id, what, sizeof value, &value, NULL) == CL_SUCCESS ? value
-                                                                                      : 0;
-}
-
-static cl_uint ask_int(cl_device id, cl_uint what)
-{
-    cl_uint value = 0;
-    return gop_cl.clGetDeviceInfo(id, what, sizeof value, &value, NULL) == CL_SUCCESS ? value
-                                                                                      : 0;
+    if (gop_cl.clGetDeviceInfo(id, what, sizeof value, &value, NULL) != CL_SUCCESS) return 0;
+    return value;
 }
 
 static void fill_info(gop_cl_device *d)
@@ -44,19 +38,27 @@ static void fill_info(gop_cl_device *d)
     const int is_cpu = d->type & CL_DEVICE_TYPE_CPU;
     memset(info, 0, sizeof *info);
     snprintf(info->name, sizeof info->name, "%s", d->name);
-    info->processors = (int)ask_int(d->id, CL_DEVICE_MAX_COMPUTE_UNITS);
-    size_t most = 1;
-    gop_cl.clGetDeviceInfo(d->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof most, &most, NULL);
-    info->max_threads_per_block = (int)most;
-    info->shared_per_block = (int64_t)ask_long(d->id, CL_DEVICE_LOCAL_MEM_SIZE);
-    info->memory = (int64_t)ask_long(d->id, CL_DEVICE_GLOBAL_MEM_SIZE);
+    info->processors = (int)ask(d->id, CL_DEVICE_MAX_COMPUTE_UNITS);
+    const int most = (int)ask(d->id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
+    info->max_threads_per_block = most ? most : 1;
+    info->shared_per_block = (int64_t)ask(d->id, CL_DEVICE_LOCAL_MEM_SIZE);
+    info->memory = (int64_t)ask(d->id, CL_DEVICE_GLOBAL_MEM_SIZE);
     info->memory_free = -1;
     if (!gop_services->fault("opencl.caches"))
-        info->l2 = (int64_t)ask_long(d->id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
-    info->clock = 1e6 * ask_int(d->id, CL_DEVICE_MAX_CLOCK_FREQUENCY);
+        info->l2 = (int64_t)ask(d->id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
+    info->clock = 1e6 * (double)ask(d->id, CL_DEVICE_MAX_CLOCK_FREQUENCY);
     snprintf(info->detail, sizeof info->detail, "%s of %.100s, driver %s, %s%s",
              is_cpu ? "CPU" : "GPU", d->platform, d->driver, d->version,
              d->has_double ? "" : ", no float64");
+}
+
+/* PoCL keeps what it has compiled, and compiles all kernels of a program once more for its
+ * bytes, which doubles the time of a first call. */
+static int is_kept_by_driver(const char *platform)
+{
+    const char *const cache = getenv("POCL_KERNEL_CACHE");
+    return strcmp(platform, "Portable Computing Language") == 0 &&
+           !(cache && strcmp(cache, "0") == 0);
 }
 
 /* Fills a device, or returns 0 for one that kernels cannot be built for. */
@@ -64,27 +66,27 @@ static int learn(cl_device id, const char *platform, gop_cl_device *d)
 {
     memset(d, 0, sizeof *d);
     d->id = id;
-    if (!ask_int(id, CL_DEVICE_AVAILABLE) || !ask_int(id, CL_DEVICE_COMPILER_AVAILABLE) ||
-        !ask_int(id, CL_DEVICE_ENDIAN_LITTLE))
+    if (!ask(id, CL_DEVICE_AVAILABLE) || !ask(id, CL_DEVICE_COMPILER_AVAILABLE) ||
+        !ask(id, CL_DEVICE_ENDIAN_LITTLE))
         return 0;
     static char extensions[1 << 14]; /* with the lock held */
     extensions[0] = '\0';
     gop_cl.clGetDeviceInfo(id, CL_DEVICE_EXTENSIONS, sizeof extensions - 1, extensions, NULL);
     d->limits_registers = strstr(extensions, "cl_nv_compiler_options") != NULL;
-    d->type = ask_long(id, CL_DEVICE_TYPE);
+    d->type = ask(id, CL_DEVICE_TYPE);
     snprintf(d->platform, sizeof d->platform, "%s", platform);
     ask_text(id, CL_DEVICE_NAME, d->name, sizeof d->name);
     ask_text(id, CL_DRIVER_VERSION, d->driver, sizeof d->driver);
     ask_text(id, CL_DEVICE_VERSION, d->version, sizeof d->version);
     d->has_double =
-        ask_long(id, CL_DEVICE_DOUBLE_FP_CONFIG) && !gop_services->fault("opencl.double");
-    const cl_ulong floats = ask_long(id, CL_DEVICE_SINGLE_FP_CONFIG);
+        ask(id, CL_DEVICE_DOUBLE_FP_CONFIG) && !gop_services->fault("opencl.double");
+    const cl_ulong floats = ask(id, CL_DEVICE_SINGLE_FP_CONFIG);
     d->keeps_subnormals = floats & CL_FP_DENORM && !gop_services->fault("opencl.subnormals");
     d->divides = floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT &&
                  !gop_services->fault("opencl.quotients");
-    d->shares_memory = d->type & CL_DEVICE_TYPE_CPU &&
-                       ask_int(id, CL_DEVICE_HOST_UNIFIED_MEMORY) &&
+    d->shares_memory = d->type & CL_DEVICE_TYPE_CPU && ask(id, CL_DEVICE_HOST_UNIFIED_MEMORY) &&
                        !gop_services->fault("opencl.sharing"); /* then it is used as a GPU is */
+    d->keeps_programs = is_kept_by_driver(platform);
     fill_info(d);
     return 1;
 }

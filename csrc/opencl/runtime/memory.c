@@ -38,6 +38,8 @@ static slot *slot_of(const void *memory)
     return &slots[((uintptr_t)memory >> INSIDE) - 1];
 }
 
+_Atomic unsigned gop_cl_releases;
+
 /* An address for a buffer, or NULL. */
 static void *name_buffer(cl_mem buffer, size_t bytes)
 {
@@ -117,15 +119,20 @@ void gop_cl_release(gop_ctx *ctx, void *memory)
     const int class = class_of(s.bytes);
     if (class != NO_CLASS && c->kept[class].count < GOP_CL_KEPT)
         c->kept[class].buffer[c->kept[class].count++] = s.buffer;
-    else if (gop_cl_usable() == GOP_OK) gop_cl.clReleaseMemObject(s.buffer);
+    else if (gop_cl_usable() == GOP_OK) {
+        gop_cl_releases++; /* before the handle can come again */
+        gop_cl.clReleaseMemObject(s.buffer);
+    }
 }
 
 gop_status gop_cl_finish(gop_cl_ctx *c)
 {
-    if (c->is_busy) GOP_TRY(GOP_CL_CALL(clFinish, c->queue));
+    gop_status status = GOP_OK;
+    if (c->is_busy) status = GOP_CL_CALL(clFinish, c->queue);
+    if (status != GOP_OK) gop_cl.clFinish(c->queue); /* callers free what kernels write to */
     c->is_busy = 0;
     c->staged = 0;
-    return GOP_OK;
+    return status;
 }
 
 /* ---- transfers: through a piece of memory that host arrays are packed into ---- */

@@ -91,11 +91,10 @@ static cl_program from_cache(const gop_cl_device *d, const char *key, const char
     return program;
 }
 
-/* Only what can be kept is asked for: PoCL compiles all kernels of a program for its bytes. */
 static void into_cache(cl_program program, const char *key)
 {
     size_t bytes = 0;
-    if (!key || !gop_cl_cache_is_there() ||
+    if (!key ||
         gop_cl.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL))
         return;
     unsigned char *binary = bytes ? gop_services->alloc(bytes) : NULL;
@@ -148,7 +147,7 @@ static gop_status build(const gop_cl_device *d, const char *name, const char *op
     if (!source->text)
         return gop_fail(GOP_INTERNAL, "opencl: this build has no source %s", name);
     snprintf(line, sizeof line, every_build, options, LEAF, LANES);
-    char *const key = key_of(d, source->text, line);
+    char *const key = d->keeps_programs ? NULL : key_of(d, source->text, line);
     *built = from_cache(d, key, line);
     gop_status status = GOP_OK;
     if (!*built) {
@@ -185,27 +184,26 @@ static gop_status find_program(const gop_cl_device *d, const char *source, const
 }
 
 gop_status gop_cl_kernel_get(gop_cl_ctx *c, const char *source, const char *options,
-                             const char *name, cl_kernel *kernel)
+                             const char *name, gop_cl_kernel **kernel)
 {
     const gop_cl_built *program = NULL;
     cl_int code = CL_SUCCESS;
     for (int i = 0; i < c->kernels && i < GOP_CL_KERNELS; i++) {
-        const gop_cl_kernel *const k = &c->kernel[i];
+        gop_cl_kernel *const k = *kernel = &c->kernel[i];
         if (k->program->source == source && k->name == name &&
-            strcmp(k->program->options, options) == 0) {
-            *kernel = k->kernel;
+            strcmp(k->program->options, options) == 0)
             return GOP_OK;
-        }
     }
     pthread_mutex_lock(&lock);
     const gop_status status = find_program(c->device, source, options, &program);
     pthread_mutex_unlock(&lock);
     GOP_TRY(status);
-    *kernel = GOP_CL_MAKE(&code, clCreateKernel, program->program, name);
-    if (!*kernel) return gop_cl_check(code, "clCreateKernel");
+    cl_kernel made = GOP_CL_MAKE(&code, clCreateKernel, program->program, name);
+    if (!made) return gop_cl_check(code, "clCreateKernel");
     gop_cl_kernel *const place = &c->kernel[c->kernels % GOP_CL_KERNELS]; /* the oldest goes */
     if (c->kernels >= GOP_CL_KERNELS) gop_cl.clReleaseKernel(place->kernel);
-    *place = (gop_cl_kernel){program, name, *kernel};
+    *place = (gop_cl_kernel){program, name, made, 0, 0, {0}};
+    *kernel = place;
     c->kernels++;
     if (c->kernels == 2 * GOP_CL_KERNELS) c->kernels = GOP_CL_KERNELS;
     return GOP_OK;
