@@ -39,6 +39,7 @@ from _build.embed import embed  # noqa: E402
 from _build.levels import chosen_levels, is_x86, level_mask  # noqa: E402
 from _build.link import link, linker, optimised, own_library  # noqa: E402
 from _build.rewritten import rewritten  # noqa: E402
+from _build.together import together  # noqa: E402
 from _build.toolkit import BrokenToolkit, NoToolkit, Toolkit, archs_of, gencode  # noqa: E402
 
 CSRC = Path("csrc")
@@ -123,7 +124,8 @@ def flags_for(source: Path, flags: list[str]) -> list[str]:
 
 
 def compile_step(compiler, flags, source: Path, suffix: str = "") -> Step:
-    made = BUILD / source.parent.relative_to(CSRC) / f"{source.stem}{suffix}.o"
+    folder = source.parent.relative_to(BUILD if source.is_relative_to(BUILD) else CSRC)
+    made = BUILD / folder / f"{source.stem}{suffix}.o"
     depfile = made.with_name(made.name + ".d")
     command = [*compiler, *flags, "-MMD", "-MF", depfile, "-c", source, "-o", made]
     return Step(made, tuple(map(str, command)), (ROOT / source,))
@@ -212,12 +214,15 @@ def build_core(target: Path) -> dict:
 def build_cuda(target: Path) -> dict:
     if not sys.platform.startswith("linux"):
         raise NoToolkit("the CUDA backend is built on Linux alone (on Windows: in WSL)")
-    sources = sorted(CSRC.glob("cuda/*/*.cu"))
     toolkit = Toolkit(BUILD / "probe", CUDA_FLAGS, LINK)
     flags = [*toolkit.flags, f'-DGOP_CUDA_ARCHS="{" ".join(toolkit.archs)}"']
     steps = []
-    for source in sources:
+    for source in together(CSRC, BUILD):
         chosen = [*flags_for(source, flags), *gencode(archs_of(source.stem, toolkit.archs))]
+        # nvcc's level is the host compiler's. What plans and launches a kernel is short and has
+        # no loops, but is instantiated as often as the kernel: it need not be inlined.
+        if source.stem != "together":
+            chosen = ["-O1" if flag == "-O3" else flag for flag in chosen]
         steps.append(compile_step(toolkit.command, chosen, source))
     run_steps(steps, "cuda")
     exports = BUILD / "backend.map"

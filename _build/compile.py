@@ -21,9 +21,10 @@ class CompileError(Exception):
         self.log = f"{shlex.join(command)}\n\n{said.strip()}\n"
 
 
-# Objects of as many kernels as take a minute and more; of others the source's size tells.
-LONGEST = ["columns", "vectorized", "tree", "indexed", "balanced", "regular", "gemv_row",
-           "rows"]  # fmt: skip
+# Objects of as many kernels as take half a minute and more, and short files that are compiled
+# as one (together.py); of others the source's size tells.
+LONGEST = ["columns", "vectorized", "guessed", "indexed", "tree", "balanced", "wgmma_f16_sm90",
+           "gemv_col", "mma_sm80", "regular", "gemv_row", "rows", "together"]  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import pytest
 import gpuops
 from _build import backend, times, toolkit
 from _build.compile import CompileError, Step, run_steps
+from _build.together import together
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = Path(gpuops.__file__).parent
@@ -286,6 +287,20 @@ def test_files_are_compiled_for_gpus_that_have_their_instructions():
     assert toolkit.archs_of("ring_sm80", every) == every[1:]
     assert toolkit.archs_of("bf16x3_sm90", ["75", "80"]) == ["75", "80"]  # rows refuse there
     assert toolkit.archs_of("ring_sm80", ["75"]) == ["75"]
+
+
+def test_every_cuda_file_is_compiled_once(tmp_path):
+    """Alone, or among short ones of its folder if it needs no flags of its own."""
+    csrc, groups, made = ROOT / "csrc", [], []
+    for path in together(csrc, tmp_path):
+        if path.is_relative_to(csrc):
+            made.append(path)
+        else:
+            groups += [csrc / name for name in re.findall(r'"(.+)"', path.read_text())]
+    assert sorted(made + groups) == sorted(csrc.glob("cuda/*/*.cu"))
+    archs = ["75", "90a", "120"]
+    assert [path for path in groups if toolkit.archs_of(path.stem, archs) != archs] == []
+    assert "contracted" not in [path.stem for path in groups]
 
 
 def test_an_nvcc_that_fails_is_a_reason_not_a_crash(no_nvcc, monkeypatch):

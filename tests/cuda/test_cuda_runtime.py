@@ -1,6 +1,6 @@
 """test_cuda_runtime - the CUDA runtime's devices, transfers and failures, on a fake driver.
 
-The real objects of csrc/cuda are linked with tests/fake_cuda, whose devices are host memory and
+The real runtime of csrc/cuda is linked with tests/fake_cuda, whose devices are host memory and
 whose work is done late. Each test is a process of its own: a lost device stays lost.
 """
 
@@ -16,10 +16,7 @@ from _build import toolkit
 
 ROOT = Path(__file__).resolve().parents[2]
 OBJECTS = ROOT / "build" / "objects" / "cuda" / "runtime"
-PARTS = (
-    *("devices", "errors", "flow", "gpuops_cuda", "launches", "memory", "modules", "ring"),
-    *("streams", "transfer"),
-)
+PARTS = ("devices", "together")
 
 PREAMBLE = """
 import ctypes, os, signal, sys, threading

@@ -2,10 +2,9 @@
  * fake_cudart.c - a CUDA runtime in host memory, to test the real csrc/cuda runtime without a
  * GPU.
  *
- * Linked with the objects of devices.cu, errors.cu, launches.cu, memory.cu, modules.cu,
- * streams.cu and transfer.cu it makes a cuda backend that tests load by path. Work is queued
- * and done late, one piece per query, so that a buffer used again too early gives wrong results
- * here. Tests set the fake_ variables.
+ * Linked with csrc/cuda/runtime, maps.cu apart, it makes a cuda backend that tests load by
+ * path. Work is queued and done late, one piece per query, so that a buffer used again too
+ * early gives wrong results here. Tests set the fake_ variables.
  */
 #include <cuda_runtime_api.h>
 #include <pthread.h>

@@ -56,3 +56,4 @@ static gop_status add_naive(gop_ctx *ctx, const gop_task *task, int64_t)
 ROW(add, ADD_BY_WIDTH);
 ROW(multiply_add, ADD_BY_WIDTH);
 ROW(fma, ADD_BY_FLOAT);
+#undef ROW

@@ -122,7 +122,10 @@ static gop_status matmul_gemv_col(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const thin_cut &cut = *GOP_OWN(const thin_cut, task->plan);
     const matmul_product<T> p = thin_product_of<T>(task, cut);
-    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, cut.split > 1, (matmul_gemv_col_kernel<T, COLUMNS, NEAR>),
+    /* A thread's only output is near in either case. */
+    constexpr bool BESIDE = NEAR || columns_shape<T, COLUMNS>::WIDE == 1;
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, cut.split > 1,
+                                (matmul_gemv_col_kernel<T, COLUMNS, BESIDE>),
                                 (unsigned)cut.blocks, THIN_THREADS, 0, p, cut.parts));
     return thin_add_partials<T>(ctx, task, p.part);
 }

@@ -48,3 +48,4 @@ extern const gop_row matmul_naive_row = {
     .launch = MATMUL_LAUNCHES(LAUNCH),
     .plan = matmul_naive_plan,
 };
+#undef LAUNCH

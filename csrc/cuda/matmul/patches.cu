@@ -96,3 +96,4 @@ extern const gop_row matmul_patches_row = {
     .launch = MATMUL_LESSONS(LAUNCH),
     .plan = matmul_patches_plan,
 };
+#undef LAUNCH

@@ -50,3 +50,4 @@ extern const gop_row matmul_strided_row = {
     .launch = MATMUL_LESSONS(LAUNCH),
     .plan = matmul_strided_plan,
 };
+#undef LAUNCH

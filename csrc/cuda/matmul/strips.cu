@@ -75,3 +75,4 @@ extern const gop_row matmul_strips_row = {
     .launch = MATMUL_LESSONS(LAUNCH),
     .plan = matmul_strips_plan,
 };
+#undef LAUNCH

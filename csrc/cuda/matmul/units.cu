@@ -55,3 +55,4 @@ extern const gop_row matmul_units_row = {
     .launch = MATMUL_LESSONS(LAUNCH),
     .plan = matmul_units_plan,
 };
+#undef LAUNCH

@@ -266,6 +266,14 @@ template <typename K, typename G> __global__ void __launch_bounds__(MERGE)
     finish_sum(r, o, count << HEAD_BITS | special, line);
 }
 
+/* Floats of every width have words of the same weights: one kernel merges them all. */
+template <typename K> struct merged_as {
+    typedef K type;
+};
+template <typename T> struct merged_as<exact_floats<T>> {
+    typedef exact_floats<float> type;
+};
+
 /* ---- the plan ---- */
 
 template <typename G> struct exact_launch {
@@ -287,8 +295,8 @@ static gop_status reduce_exact(gop_ctx *ctx, const gop_task *task, int64_t)
     if (!r.is_merged) return GOP_OK;
     const int lanes = r.g.outputs < 1024 ? (int)MERGE : 32;
     const int64_t blocks = blocks_for(r.g.outputs, MERGE / lanes);
-    return GOP_LAUNCH_EARLY(ctx, (reduce_exact_merge_kernel<K, G>), dim3((unsigned)blocks),
-                            dim3(MERGE), 0, r, lanes);
+    return GOP_LAUNCH_EARLY(ctx, (reduce_exact_merge_kernel<typename merged_as<K>::type, G>),
+                            dim3((unsigned)blocks), dim3(MERGE), 0, r, lanes);
 }
 
 /* Makes complex numbers pairs of reals along one more kept axis. */

@@ -14,7 +14,7 @@
 
 __thread const char *gop_cuda_last_kernel;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t errors_lock = PTHREAD_MUTEX_INITIALIZER;
 static int lost; /* once 1, `first` no longer changes */
 static gop_error first;
 static int registered, forked;
@@ -110,10 +110,10 @@ gop_status gop_cuda_check(cudaError_t code, const char *what)
         "or start a new process; device='sim' names the line of a kernel's mistake",
         what, cudaGetErrorString(code), cudaGetErrorName(code), (int)code, kernel);
     add_code(code);
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&errors_lock);
     if (!lost) first = *gop_services->error();
     __atomic_store_n(&lost, 1, __ATOMIC_RELEASE);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&errors_lock);
     return status;
 }
 

@@ -19,7 +19,7 @@ struct slot {
  * call, whose threads may have leased all other slots. */
 enum { KEPT = 4 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t ring_lock = PTHREAD_MUTEX_INITIALIZER;
 static slot ring[2][GOP_CUDA_SLOTS];
 static int flows; /* under way */
 
@@ -89,11 +89,11 @@ gop_status gop_cuda_lease(gop_cuda_part *part, gop_direction direction, int is_c
     int *const has = &part->leased[direction];
     leased->number = -1;
     while (leased->number < 0) {
-        pthread_mutex_lock(&lock);
+        pthread_mutex_lock(&ring_lock);
         const int s = is_caller || *has < most() ? find_ring(direction, is_caller) : -1;
         if (s >= 0) ring[direction][s].leased = 1;
         if (s >= 0) __atomic_add_fetch(has, 1, __ATOMIC_RELAXED);
-        pthread_mutex_unlock(&lock);
+        pthread_mutex_unlock(&ring_lock);
         leased->number = s;
         if (s < 0 && !is_caller) return GOP_OK;
         if (s < 0) GOP_TRY(gop_cuda_pause(&backoff));
@@ -110,10 +110,10 @@ void gop_cuda_give_back(gop_cuda_part *part, gop_direction direction, gop_cuda_s
 {
     if (leased->number < 0) return;
     slot *owned = &ring[direction][leased->number];
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ring_lock);
     owned->busy = leased->busy;
     owned->leased = 0;
     __atomic_sub_fetch(&part->leased[direction], 1, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&ring_lock);
     leased->number = -1;
 }
