@@ -417,7 +417,7 @@ def fit(row: str, shapes, us, weight):
 
 
 def scheduled(call: str, us: dict, gpu: str) -> dict:
-    """us that the rows with schedules of their own expect of a call in which they were timed."""
+    """us that the rows with schedules of their own expect, if they were timed in this call."""
     if set(SCHEDULED).isdisjoint(us):
         return {}
     told = gpuops.explain("matmul", *operands(call), device="sim", like=gpu)
