@@ -131,7 +131,7 @@ BAD = [
     ((GOOD, None, [0, np.nan]), {}, ValueError, r"edges\[1\] is nan"),
     ((GOOD, None, [0]), {}, ValueError, "2 or more edges"),
     ((GOOD, None, [0, [1]]), {}, ValueError, "rdf: bins: "),
-    ((GOOD, 1, [0, 1]), {}, ValueError, "nothing for r_max and r_min to say"),
+    ((GOOD, 1, [0, 1]), {}, ValueError, "edges, which give r_min and r_max already"),
     ((NAN, 1), {}, ValueError, r"finite, but points\[2, 1\] is nan"),
     ((GOOD, 1), {"points2": -NAN}, ValueError, r"points2\[2, 1\]"),
     ((GOOD + np.inf, 1), {}, ValueError, r"points\[0, 0\] is inf"),
