@@ -261,6 +261,47 @@ def test_functions_that_math_h_has_not():
     np.testing.assert_allclose(ten, 10 ** (x / 1000), rtol=1e-6)
 
 
+# Arguments and values of scipy.special 1.17.
+PROBABILITY = {
+    "erfinv": ([0.5, -0.99, 1e-9, 1], [0.476936276, -1.82138637, 8.86226925e-10, np.inf]),
+    "erfcinv": ([0.5, 1.5, 1e-300, 2], [0.476936276, -0.476936276, 26.2094700, -np.inf]),
+    "erfcx": ([-3, 2, 24.9, 100], [16205.9889, 0.255395676, 0.0226399878, 0.00564161378]),
+    "normcdf": ([-10, -1, 0, 3], [7.61985302e-24, 0.158655254, 0.5, 0.998650102]),
+    "normcdfinv": ([0.5, 0.975, 1e-10, 1], [0, 1.95996398, -6.36134090, np.inf]),
+    "cyl_bessel_i0": ([0, -1, 5, 700], [1, 1.26606588, 27.2398718, 1.52959335e302]),
+    "cyl_bessel_i1": ([0, -1, 5, 700], [0, -0.565159104, 24.3356421, 1.52850039e302]),
+}
+
+
+@pytest.mark.parametrize("name", PROBABILITY)
+def test_probability_and_bessel_functions(name):
+    values, right = (np.array(v, "f8") for v in PROBABILITY[name])
+    wide, narrow = mapped(f"o0[i] = {name}(x); o1[i] = {name}f((float)x);", values, "f8", "f4")
+    np.testing.assert_allclose(wide, right, rtol=1e-8)
+    small = (np.abs(right) < 1e30) & (values.astype("f4") == values)
+    np.testing.assert_allclose(narrow[small], right[small], rtol=1e-6)
+
+
+def test_dot_products_of_four_bytes():
+    x = np.array([0x01FF7F80, 0x80808080], "u4")
+    lines = "o0[i] = __dp4a((int)x, 0x02030405, 7); o1[i] = __dp4a(x, 0x02030405u, 7u); "
+    lines += "o2[i] = __dp4a(make_char4(-1, 2, 3, 4), make_char4(5, 6, 7, -8), (int)i);"
+    signed, unsigned, vectors = mapped(lines, x, "i4", "u4", "i4")
+    terms = x[:, None] >> np.array([24, 16, 8, 0], "u4") & 255
+    factors = np.array([2, 3, 4, 5])
+    assert signed.tolist() == (7 + terms.astype("i1").astype("i4") @ factors).tolist()
+    assert unsigned.tolist() == (7 + terms @ factors).tolist()
+    assert vectors.tolist() == [-4, -3]
+
+
+def test_norms_of_any_number_of_values():
+    x = np.array([3, 4], "f8")
+    lines = "double v[3] = {x, 4, 12}; o0[i] = norm(3, v); o1[i] = rnorm(2, v);"
+    length, inverse = mapped(lines, x, "f8", "f8")
+    np.testing.assert_allclose(length, np.sqrt(x * x + 160))
+    np.testing.assert_allclose(inverse, 1 / np.sqrt(x * x + 16))
+
+
 SOURCES = {
     "digit separators": "int n = 1'000; if (n) { int c = 'a'; a[0] = c + n;\n}",
     "a static function of a structure": "struct L { static __device__ int f(int x) "

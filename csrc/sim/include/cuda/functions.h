@@ -184,6 +184,20 @@ GOP_DEVICE unsigned __usad(unsigned a, unsigned b, unsigned c)
     return (a < b ? b - a : a - b) + c;
 }
 
+/* c and the products of the four bytes of a and b. */
+#define GOP_SIM_DOT(type, byte, four)                                                          \
+    GOP_DEVICE type __dp4a(type a, type b, type c)                                             \
+    {                                                                                          \
+        for (int at = 0; at < 32; at += 8) c += (byte)(a >> at) * (byte)(b >> at);             \
+        return c;                                                                              \
+    }                                                                                          \
+    GOP_DEVICE type __dp4a(four a, four b, type c)                                             \
+    {                                                                                          \
+        return c + a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;                              \
+    }
+GOP_SIM_DOT(int, signed char, char4)
+GOP_SIM_DOT(unsigned, unsigned char, uchar4)
+
 /* ---- functions missing in math.h; as on a GPU they are not correctly rounded ---- */
 
 /* sin(pi x) and cos(pi x), by the quarter that x is in, so that they are exact for integers. */
@@ -238,6 +252,16 @@ GOP_DEVICE float fdividef(float a, float b)
     return a / b;
 }
 #define GOP_SIM_NORMS(f, F)                                                                    \
+    GOP_DEVICE F norm##f(int count, const F *values)                                           \
+    {                                                                                          \
+        F length = 0;                                                                          \
+        for (int i = 0; i < count; i++) length = hypot##f(length, values[i]);                  \
+        return length;                                                                         \
+    }                                                                                          \
+    GOP_DEVICE F rnorm##f(int count, const F *values)                                          \
+    {                                                                                          \
+        return 1 / norm##f(count, values);                                                     \
+    }                                                                                          \
     GOP_DEVICE F norm3d##f(F a, F b, F c)                                                      \
     {                                                                                          \
         return hypot##f(hypot##f(a, b), c);                                                    \
@@ -260,5 +284,75 @@ GOP_DEVICE float fdividef(float a, float b)
     }
 GOP_SIM_NORMS(f, float)
 GOP_SIM_NORMS(, double)
+
+/* ---- probability and Bessel functions, in double; float's are rounded once more ---- */
+
+/* The y of which erfc(y) = q: an estimate, then Halley's steps, which triple its digits. */
+GOP_DEVICE double erfcinv(double q)
+{
+    if (!(q > 0 && q < 2)) return q == 0 ? INFINITY : q == 2 ? -INFINITY : NAN;
+    const double least = q > 1 ? 2 - q : q, tail = fmax(-log(least), 0.01);
+    double y = least > 0.1 ? (1 - least) / M_2_SQRTPI : sqrt(tail - log(tail * M_PI) / 2);
+    for (int i = 0; i < 6; i++) {
+        const double apart = (erfc(y) - least) / (M_2_SQRTPI * exp(-y * y));
+        y += apart / (1 - y * apart);
+    }
+    return q > 1 ? -y : y;
+}
+GOP_DEVICE double erfinv(double x)
+{
+    if (fabs(x) > 0.5) return x > 0 ? erfcinv(1 - x) : -erfcinv(1 + x);
+    double y = x / M_2_SQRTPI;
+    for (int i = 0; i < 6; i++) {
+        const double apart = (x - erf(y)) / (M_2_SQRTPI * exp(-y * y));
+        y += apart / (1 - y * apart);
+    }
+    return y;
+}
+/* exp(x * x) * erfc(x): from 25 on by the asymptotic series, as erfc becomes 0. */
+GOP_DEVICE double erfcx(double x)
+{
+    if (!(x >= 25)) return exp(x * x) * erfc(x);
+    double term = 1, sum = 1;
+    for (int k = 1; k < 9; k++) sum += term *= -(2 * k - 1) / (2 * x * x);
+    return sum * M_2_SQRTPI / (2 * x);
+}
+GOP_DEVICE double normcdf(double x)
+{
+    return 0.5 * erfc(-x * M_SQRT1_2);
+}
+GOP_DEVICE double normcdfinv(double p)
+{
+    return -M_SQRT2 * erfcinv(2 * p);
+}
+/* The modified Bessel function of order n, by its power series: all terms have one sign. */
+GOP_DEVICE double gop_sim_bessel(int n, double x)
+{
+    if (!(fabs(x) < 720)) return x != x ? x : n == 1 && x < 0 ? -INFINITY : INFINITY;
+    double term = n == 1 ? x / 2 : 1, sum = term;
+    for (int k = 1; fabs(term) > fabs(sum) * 1e-17; k++)
+        sum += term *= x * x / (4.0 * k * (k + n));
+    return sum;
+}
+GOP_DEVICE double cyl_bessel_i0(double x)
+{
+    return gop_sim_bessel(0, x);
+}
+GOP_DEVICE double cyl_bessel_i1(double x)
+{
+    return gop_sim_bessel(1, x);
+}
+#define GOP_SIM_IN_FLOAT(name)                                                                 \
+    GOP_DEVICE float name##f(float x)                                                          \
+    {                                                                                          \
+        return (float)name((double)x);                                                         \
+    }
+GOP_SIM_IN_FLOAT(erfcinv)
+GOP_SIM_IN_FLOAT(erfinv)
+GOP_SIM_IN_FLOAT(erfcx)
+GOP_SIM_IN_FLOAT(normcdf)
+GOP_SIM_IN_FLOAT(normcdfinv)
+GOP_SIM_IN_FLOAT(cyl_bessel_i0)
+GOP_SIM_IN_FLOAT(cyl_bessel_i1)
 
 #endif
