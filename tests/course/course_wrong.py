@@ -34,7 +34,7 @@ WRONG = {
          [("    __syncthreads();\n", ""),
           ("    for (int k = t;", "    __syncthreads();\n    for (int k = t;")],
          r"put __syncthreads\(\) between the store and the load \(the __syncthreads\(\) that "
-         r"all threads have passed comes before both\); thread \(\d+, 0, 0\), "
+         r"is there comes before both\); thread \(\d+, 0, 0\), "
          "kernel.cu:8 stores there only later"),
         ("fused", [("x * x + y * y + z * z", "fmaf(z, z, fmaf(y, y, x * x))")],
          "Near, but rounded otherwise"),
@@ -325,7 +325,7 @@ WRONG = {
         ("a warp's bins", [("if (t < 64) atomicAdd(&h", "if (t < 32) atomicAdd(&h")],
          "The bins from 32 on stay 0"),
         ("h without an atomic", [("atomicAdd(&h[t], mine[t])", "h[t] += mine[t]")],
-         "stores to at the same line .* use atomicAdd"),
+         "stores to at the same line.* use atomicAdd"),
         ("pairs twice", [("int j = i + 1; j < n; j++", "int j = 0; j < n; j++"),
                          ("if (bin < 64)", "if (j != i && bin < 64)")],
          "Every count is twice what it should be"),
