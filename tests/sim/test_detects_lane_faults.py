@@ -248,7 +248,7 @@ __global__ void both(int *a)
     memset(a, threadIdx.x, 64); // here
 }
 """
-    words = r"stores something else to .* a race"
+    words = r"stores something else to.* a race"
     caught(source, lambda k: k[1, 2](np.zeros(16, "i4")), words, "memset(a")
 
 

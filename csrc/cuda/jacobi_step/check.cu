@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "core/core.h"
 #include "cuda/jacobi_step/alone.h"
 
 enum { WARPS = 8, BLOCK = 1024, LONG_ROW = 2048, BATCH = 8 };
