@@ -38,6 +38,7 @@ CLASS = {"bool": "BIT", "int8": "BYTE", "uint8": "BYTE", "int16": "SHORT", "int3
 ORDER = ("BIT", "BYTE", "SHORT", "WORD", "LONG", "HALF", "FLOAT", "DOUBLE", "PAIR", "PAIRS")
 # Those whose times stand in their own schedules, wgmma_f16_schedule.cu and dmma_schedule.cu.
 SCHEDULED = ("wgmma_f16", "dmma")
+UNKNOWN = 20.0  # the logarithm of a time that is never the least
 # Rows whose tiles are given: rows and columns of each, what a term costs beside the first's;
 # blocks of a processor at once; terms of the shortest piece of a sum, 0: sums stay whole.
 # Several are tried.
@@ -438,7 +439,7 @@ def refine(found: dict, places: dict, times: np.ndarray, given: np.ndarray) -> d
     ran = np.isfinite(times)
 
     def loss(x):
-        logs = jnp.concatenate([jnp.full((len(times), len(rows)), 20.0), given], axis=1)
+        logs = jnp.concatenate([jnp.full((len(times), len(rows)), UNKNOWN), given], axis=1)
         for c, row in enumerate(rows):
             us = expected(x[ends[c] : ends[c + 1]], found[row][2], jnp)
             logs = logs.at[places[row], c].set(jnp.log(us))
@@ -496,8 +497,9 @@ def paces_of(shapes, times, known, held, rows) -> tuple[dict, list[dict]]:
         places[row] = at
     columns = [row for row in SCHEDULED if any(row in t for t in known)]
     table = np.array([[t.get(row, np.inf) for row in (*found, *columns)] for t in times])
-    given = np.array([[np.log(t.get(row, np.exp(20))) for row in columns] for t in known])
-    table[:, len(found) :][given == 20] = np.inf
+    given = np.array([[np.log(t[row]) if row in t else UNKNOWN for row in columns]
+                      for t in known])  # fmt: skip
+    table[:, len(found) :][given == UNKNOWN] = np.inf
     used = np.isfinite(table).any(axis=1) & ~held
     number = np.cumsum(used) - 1
     places = {row: number[at] for row, at in places.items()}

@@ -71,17 +71,21 @@ class Tally:
     def shared(self) -> int:
         return max((int(k["shared"]) for k in self._kernels), default=0)
 
-    def worst(self, space: str, kinds: str) -> str:
-        """The line of most excess, as a sentence; "" where there is none."""
-        found = [
-            (i["counts"]["excess"], i)
+    def _of(self, space: str, kinds: str) -> list[dict]:
+        """The instructions of a space and of kinds, as "load store"."""
+        return [
+            i
             for k in self._kernels
             for i in k["instructions"]
-            if i["space"] == space and i["kind"] in kinds.split() and i["counts"]["excess"]
+            if i["space"] == space and i["kind"] in kinds.split()
         ]
+
+    def worst(self, space: str, kinds: str) -> str:
+        """The line of most excess, as a sentence; "" where there is none."""
+        found = [i for i in self._of(space, kinds) if i["counts"]["excess"]]
         if not found:
             return ""
-        _, i = max(found, key=lambda pair: pair[0])
+        i = max(found, key=lambda one: one["counts"]["excess"])
         c = i["counts"]
         part = "sectors" if space == "global" else "wavefronts"
         least = (c["parts"] - c["excess"]) / c["requests"]
@@ -93,10 +97,8 @@ class Tally:
     def most(self, space: str, kinds: str) -> str:
         """The line of most requests, as a sentence; "" where there is none."""
         lines: dict[int, int] = {}
-        for k in self._kernels:
-            for i in k["instructions"]:
-                if i["space"] == space and i["kind"] in kinds.split():
-                    lines[i["line"]] = lines.get(i["line"], 0) + i["counts"]["requests"]
+        for i in self._of(space, kinds):
+            lines[i["line"]] = lines.get(i["line"], 0) + i["counts"]["requests"]
         if not lines:
             return ""
         line = max(lines, key=lambda x: lines[x])
