@@ -26,8 +26,8 @@ struct engine_cut {
 
 /* The time of a block of terms. */
 struct engine_pace {
-    double shared, alone; /* of 128 rows, for blocks of two and for single ones */
-    double less = 1;      /* how many times as long the block of six products takes */
+    double shared, single; /* of 128 rows, for blocks of two and for single ones */
+    double less = 1;       /* how many times as long the block of six products takes */
 };
 static const engine_pace SPLIT_PACE = {0.52, 0.55}, SINGLE_PACE = {0.52, 0.55, 5.5};
 
@@ -65,7 +65,7 @@ static inline engine_cut cut_of(const gop_ctx *ctx, int64_t products, int64_t ro
             const double time = cut_time(wave, tiles, blocks,
                                          waves == 2     ? 1
                                          : cluster == 2 ? pace.shared
-                                                        : pace.alone,
+                                                        : pace.single,
                                          waves * cluster, slices, pace.less);
             if (best.items && time >= best.time) continue;
             best.time = time;
