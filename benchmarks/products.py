@@ -226,7 +226,7 @@ class OnGpu:
             try:
                 calls[name]()
                 once[name] = self.turn(calls[name], 1)
-            except (RuntimeError, ValueError, NotImplementedError):
+            except (RuntimeError, ValueError, NotImplementedError, MemoryError):
                 del calls[name]  # no such product there
         for name in [n for n, s in once.items() if n != "gpuops" and s > 8 * once["gpuops"]]:
             calls.pop(name)
