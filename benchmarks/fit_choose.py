@@ -37,7 +37,7 @@ CLASS = {"bool": "BIT", "int8": "BYTE", "uint8": "BYTE", "int16": "SHORT", "int3
          "float64": "DOUBLE", "complex64": "PAIR", "complex128": "PAIRS"}  # fmt: skip
 ORDER = ("BIT", "BYTE", "SHORT", "WORD", "LONG", "HALF", "FLOAT", "DOUBLE", "PAIR", "PAIRS")
 # Those whose times stand in their own schedules, wgmma_f16_schedule.cu and dmma_schedule.cu.
-SCHEDULED = ("wgmma_f16", "dmma")
+SCHEDULED = ("wgmma_f16", "dmma", "dmma_tma")
 UNKNOWN = 20.0  # the logarithm of a time that is never the least
 # Rows whose tiles are given: rows and columns of each, what a term costs beside the first's;
 # blocks of a processor at once; terms of the shortest piece of a sum, 0: sums stay whole.
@@ -46,7 +46,6 @@ TILES = {
     "naive": ([[(1, 256, 1)]], (8,), 0),
     "blocktiled": ([[(128, 128, 1)], [(128, 64, 1)], [(64, 64, 1)]], (1, 2, 8), 0),
     "imma": ([[(128, 128, 1)]], (1, 2), 0),
-    "dmma_tma": ([[(64, 64, 1), (128, 128, 1)]], (1,), 128),
     "bf16x3_packed": (
         [[(256, 128, 1), (256, 256, 0.9)], [(128, 128, 1), (256, 256, 0.9)]], (1,), 256),
     "bf16x3": ([[(128, 64, 1), (128, 128, 0.76), (256, 128, 0.61)]], (1,), 128),
@@ -61,7 +60,6 @@ THIN = {"gemv_col", "gemv_row", "ring", "skinny_wgmma", "tall"}
 # tall: rows and columns, and what a term takes of float32, float64, complex64.
 TALL = ((16, 16, 5, 9, 14), (64, 16, 15, 29, 45), (32, 32, 14, 26, 42), (48, 48, 34, 58, 92),
         (64, 64, 50, 93, 150))  # fmt: skip
-PAIRED = {"dmma_tma", "bf16x3_packed"}  # complex numbers are two of twice the columns
 # Rows and columns, tiles of a block, what it costs in copies of items and of 16 bytes.
 SMALL = ((8, 8, 8, 160, 160), (16, 16, 2, 74, 74), (32, 32, 1, 85, 85), (48, 48, 1, 222, 222),
          (56, 64, 1, 279, 279), (56, 64, 1, 313, 262), (64, 64, 1, 300, 300))  # fmt: skip
@@ -298,9 +296,6 @@ def copied(row: str, p: dict, t: dict) -> tuple[int, float]:
     if row == "imma":
         found = [x[0] for x in (p["a"], p["b"]) if not (x[1] and x[2])]
         return len(found), sum(found)
-    if row == "dmma_tma" and p["class"] == "PAIRS":
-        found = p["n"] / 2, *(() if p["a"][1] and p["a"][3] else (p["m"],))
-        return 1, sum(found) * p["batches"] * p["k"] * 8
     return t["packed"], p["b"][0] * t["packed"]
 
 
@@ -309,7 +304,7 @@ def as_read(row: str, s: dict) -> dict:
     columns each."""
     if row in THIN and s["m"] < s["n"]:
         return {**s, "m": s["n"], "n": s["m"], "a": s["b"], "b": s["a"]}
-    if row in PAIRED and s["class"] in ("PAIR", "PAIRS"):
+    if row == "bf16x3_packed" and s["class"] == "PAIR":  # of real numbers
         return {**s, "n": 2 * s["n"], "k": 2 * s["k"], "item": s["item"] // 2}
     return s
 

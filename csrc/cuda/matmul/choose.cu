@@ -84,12 +84,6 @@ static bool is_thin(candidate row)
            row == tall;
 }
 
-/* Rows that multiply complex numbers as real ones, of twice the columns and terms. */
-static bool is_real(candidate row)
-{
-    return row == dmma_tma || row == bf16x3_packed;
-}
-
 enum { WAYS = 7 }; /* tiles of a row at most */
 enum factor { A_ALONG, B_ALONG, A_NARROW, B_NARROW, OUT_NARROW, FACTORS };
 /* Of naive, which reads and writes item by item: how long it waits where terms of a or b are
@@ -129,7 +123,6 @@ static const float L2_FROM = 24e6f, L2_OVER = 40e6f;
 struct read_operand {
     float bytes;
     bool along, narrow; /* terms are neighbours; groups of 16 bytes are not whole */
-    bool straight;      /* lines are of neighbours and begin at multiples of 16 bytes */
 };
 
 static read_operand operand_of(const gop_gemm &g, const void *data, int64_t item, int64_t lines,
@@ -145,7 +138,7 @@ static read_operand operand_of(const gop_gemm &g, const void *data, int64_t item
         straight = straight && batch[axis] % group == 0;
         if (batch[axis]) bytes *= (float)g.extent[axis];
     }
-    return {bytes, along, !straight || g.k <= 1 || length % group != 0, straight};
+    return {bytes, along, !straight || g.k <= 1 || length % group != 0};
 }
 
 struct seen {
@@ -248,10 +241,6 @@ static copies copies_of(const seen &s, const pace &of, const tiling_of &p,
         return {1, s.a.bytes * whole(p.m, t.lines) + s.b.bytes * whole(p.n, t.columns)};
     case imma: /* what does not have its terms side by side */
         return each(!s.a.along || s.a.narrow, !s.b.along || s.b.narrow);
-    case dmma_tma: /* of complex numbers b as real ones, a where its terms are not neighbours */
-        if (of.dtypes < PAIR) return {};
-        return {1, (float)((p.n / 2 + (s.a.along && s.a.straight ? 0 : p.m)) * p.batches) *
-                       (float)(p.k * p.item)};
     default: /* the small operand */
         return t.packed ? copies{1, b_bytes} : copies{};
     }
@@ -306,7 +295,8 @@ static double row_time(const seen &s, const pace &of, const tiling_of &whole, go
     if ((of.row == outer || of.row == outer_mma) && whole.k > OUTER_TERMS) return INFINITY;
     const bool swapped = is_thin(of.row) && whole.m < whole.n;
     tiling_of p = whole;
-    if (of.dtypes >= PAIR && is_real(of.row)) p.n *= 2, p.k *= 2, p.item /= 2;
+    if (of.dtypes == PAIR && of.row == bf16x3_packed) /* of real numbers */
+        p.n *= 2, p.k *= 2, p.item /= 2;
     if (swapped) p = tiling_swapped(p);
     const float a_bytes = swapped ? s.b.bytes : s.a.bytes,
                 b_bytes = swapped ? s.a.bytes : s.b.bytes;
@@ -380,14 +370,16 @@ static void expect_anew(const gop_ctx *ctx, const gop_task *task, int all, doubl
         seconds[of.row] = time;
         if ((of.row == naive || of.row == small) && time < least) least = time;
     }
-    /* Two have a pace for each of their tiles: wgmma_f16_schedule.cu, dmma_schedule.cu. */
+    /* Three have a pace for each of their tiles: wgmma_f16_schedule.cu, dmma_schedule.cu. */
     if (dtypes == HALF && (all || 1e-6 * WGMMA_F16_LAUNCH < least)) {
         matmul_schedule schedule;
         seconds[wgmma_f16] = wgmma_f16_choose(ctx, task, &schedule);
     }
     if ((dtypes == DOUBLE || dtypes == PAIRS) && (all || 1e-6 * DMMA_LAUNCH < least)) {
         dmma_schedule schedule;
+        dmma_tma_schedule tiles;
         seconds[dmma] = dmma_choose(ctx, task, false, &schedule);
+        seconds[dmma_tma] = dmma_tma_choose(ctx, task, &tiles);
     }
     if (task->call->params.matmul.precision > GOP_HIGHEST) expect_lower(task, seconds);
 }
