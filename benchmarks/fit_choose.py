@@ -146,18 +146,36 @@ def least(ways, time):
     return min(range(len(ways)), key=lambda way: time(*ways[way]))
 
 
-def thin_cut(p, lines, columns, shortest, held):
-    blocks = up(p["m"], lines) * up(p["n"], columns) * p["batches"]
-    split = max(1, min(held * PROCESSORS // blocks, p["k"] // shortest, 1024))
-    chunk = up(up(p["k"], split), 256) * 256
-    split = max(1, up(p["k"], chunk))
+def thin_cut(p, blocks, lines, columns, shortest, held):
+    """thin_split of tiling.h."""
+    k, item, slots = p["k"], p["item"], held * PROCESSORS
+    most, whole = min(k // shortest, 1024), blocks / slots
+    piece = whole * 2 * p["n"] * max(4, item) / (k * item)
+    launch = whole * (8 << 20) / (k * item * p["m"] * p["batches"])
+    split, least = 1, math.ceil(whole)
+    for waves in range(1, 5):
+        s = min(waves * slots // blocks, most)
+        time = math.ceil(whole * s) / s + s * piece + launch if s > 1 else math.inf
+        if s != split and time <= 0.9 * least:
+            split, least = s, time
+    chunk = up(up(k, split), 256) * 256
+    split = max(1, up(k, chunk))
     return {"lines": lines, "columns": columns, "blocks": blocks * split, "split": split,
             "chunk": chunk}  # fmt: skip
 
 
-def parts_of(k: int, least: int) -> int:
+def adding_turns(split: int) -> int:
+    """splitk_turns of tiling.h; 0 of a sum that is not cut."""
+    adders = 1 if split <= 8 else 8 if split <= 64 else 32
+    return 0 if split < 2 else split if adders == 1 else up(split, adders) + adders
+
+
+def parts_of(k: int, least: int, warps: float, most=math.inf) -> int:
+    """Warps that share a sum of so many terms: as long as each has `least` of them, and the
+    SMs have few; each has `most` in any case."""
     parts = 1
-    while parts < 8 and k >= least * parts:
+    while parts < 8 and (k >= most * parts or (k >= least * parts
+                                               and warps * parts < 12 * PROCESSORS)):  # fmt: skip
         parts *= 2
     return parts
 
@@ -202,19 +220,26 @@ def cut_few_columns(row: str, p: dict) -> dict:
         vector = 16 // item if wide else 1
         lanes = 8 if wide and k < 64 * vector else 32
         each = vector * 2 if wide else 4
-        parts, width = parts_of(k, 64 * each), min(8, 1 << (n - 1).bit_length())
-        rows = min(4, max(1, 256 // (width * max(item, 4))))
+        width = min(8, 1 << (n - 1).bit_length())
+        rows, tiles = min(4, max(1, 256 // (width * max(item, 4)))), up(n, width)
+        groups = up(p["m"], rows) * p["batches"]
+        warps = groups * tiles * lanes / 32
+        parts = parts_of(k, 64 * each, warps)
+        teams, full = 8 // parts * (32 // lanes), warps * parts >= 12 * PROCESSORS
         packed = n > 1 or (wide and not (b_along and b_wide))
-        found = thin_cut(p, 8 // parts * rows * (32 // lanes), width, 32 * each * parts, 4)
+        found = thin_cut(p, up(groups, teams) * tiles, teams * rows, width,
+                         k + 1 if full else 32 * each * parts, 4)  # fmt: skip
         return {**found, "step": lanes * vector * parts, "packed": packed, "wide": wide}
     if row == "gemv_col" and p["a"][4] and n == 1 and 1 < p["m"] <= 64:
-        found = thin_cut(p, p["m"], 1, 256, 4)
+        found = thin_cut(p, 1, p["m"], 1, 256, 4)
         return {**found, "step": 256 // p["m"] * (16 // item), "wide": True}
     if row == "gemv_col":
         width = min(16, 1 << (n - 1).bit_length())
         vector = (8 if item == 2 and width > 2 else 16) // item
-        parts = parts_of(k, 16)
-        found = thin_cut(p, 8 // parts * 32 * vector, width, 256, 3 if width < 4 else 2)
+        tiles = up(n, width) * p["batches"]
+        parts = parts_of(k, 16, up(p["m"], 32 * vector) * tiles, 64)
+        lines = 8 // parts * 32 * vector
+        found = thin_cut(p, up(p["m"], lines) * tiles, lines, width, 256, 3 if width < 4 else 2)
         return {**found, "step": parts, "wide": (not along and wide) or vector == 1}
     if row == "tall":
         return tall_cut(p)
@@ -348,7 +373,7 @@ def features(row, shapes, tile, way, held, shortest) -> dict:
         lines = min(t["lines"], p["m"]) + min(t["columns"], p["n"])
         found["read"].append(float(t["blocks"] * t["tiles"] * terms * lines * p["item"]))
         found["split"].append(t["split"] > 1)
-        found["parts"].append(t["split"] * (t["split"] > 1))
+        found["parts"].append(adding_turns(t["split"]))
         count, bytes_ = copied(row, p, t)
         found["packed"].append(count)
         found["copied"].append(bytes_)

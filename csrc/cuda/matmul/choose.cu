@@ -108,7 +108,7 @@ struct pace {
     float start, pack, add; /* a launch, one that copies first, one that adds pieces of sums */
     float step;             /* of a turn, for each step of its sums: waiting */
     float term, output, block; /* of an SM, for each term of an output, output, block */
-    float turn, piece;         /* of a column that is copied, of a piece of a sum */
+    float turn, piece;         /* of a column that is copied, of a piece of a sum in turn */
     float memory, store, cache, packing;
     float far; /* how much longer steps and bytes take that the L2 cache does not hold */
     float factor[FACTORS]; /* slower where terms of a or b are neighbours, where these or
@@ -294,7 +294,7 @@ static double time_of(const seen &s, const pace &of, const tiling_of &p, const m
         const int64_t blocks = blocks_for(p.k, 256) * p.batches;
         start += (float)(blocks_for(blocks, 8 * (int64_t)p.processors) * p.n) * of.turn;
     }
-    if (t.split > 1) start += of.add + (float)t.split * of.piece;
+    if (t.split > 1) start += of.add + (float)splitk_turns(t.split) * of.piece;
     const float cubes = cube(work / s.faster) + cube(moved / s.memory) + cube(reads / s.faster);
     /* Its cubic root: cbrtf takes ten times as long. */
     return 1e-9 * (double)(start + exp2f(log2f(cubes) * (1 / 3.0f)));

@@ -5,6 +5,7 @@
 #ifndef GOP_CUDA_MATMUL_TILING_H
 #define GOP_CUDA_MATMUL_TILING_H
 
+#include <math.h>
 #include <stdint.h>
 
 #include "cuda/matmul/tiles.h"
@@ -81,6 +82,7 @@ struct matmul_tiling {
 /* ---- few columns ---- */
 
 enum { THIN_THREADS = 256, THIN_WARPS = THIN_THREADS / 32 };
+enum { THIN_FULL = 12 }; /* warps of an SM that load as fast as memory gives */
 
 /* Columns of a block: 1, 2, 4, 8 or 16. */
 static inline int thin_width(int64_t columns, int most)
@@ -97,18 +99,32 @@ static inline constexpr int thin_rows_of(int width, int sum)
     return fit < 1 ? 1 : fit < 4 ? fit : 4;
 }
 
-/* How many chunks of a sum fill the device, which has so many blocks an SM at a time.
+/* How many chunks of a sum, in so many blocks, fill the device, which has `a_processor` blocks
+ * an SM at a time: once, or a few times if that leaves clearly fewer SMs idle in the end.
  * Depends only on the device and the shape, and so do the bits. */
-static inline void thin_split(const tiling_of &p, int64_t shortest, int a_processor,
-                              matmul_tiling *t)
+static inline void thin_split(const tiling_of &p, int64_t blocks, int64_t shortest,
+                              int a_processor, matmul_tiling *t)
 {
-    enum { CHUNKS = 1024 };
-    const int64_t blocks = blocks_for(p.m, t->lines) * blocks_for(p.n, t->columns) * p.batches;
-    const int64_t processors = p.processors > 0 ? p.processors : 1;
-    const int64_t wanted = a_processor * processors / (blocks > 0 ? blocks : 1);
+    enum { CHUNKS = 1024, WAVES = 4, LAUNCH = 8 << 20 }; /* bytes in the time of one */
+    const int64_t slots = a_processor * (int64_t)(p.processors > 0 ? p.processors : 1);
     const int64_t most = p.k / shortest < CHUNKS ? p.k / shortest : CHUNKS;
-    const int64_t split = wanted < most ? wanted : most;
-    t->split = split < 2 ? 1 : split;
+    /* In times of a block's whole sum: all of the product, a piece, a launch more. */
+    const int sum = p.item < 4 ? 4 : p.item;
+    const float whole = (float)blocks / (float)slots, line = (float)(p.k * p.item);
+    const float piece = whole * 2.0f * (float)(p.n * sum) / line;
+    const float launch = whole * (float)LAUNCH / (line * (float)(p.m * p.batches));
+    float least = ceilf(whole);
+    t->split = 1;
+    for (int waves = 1; waves <= WAVES; waves++) {
+        int64_t split = waves * slots / (blocks > 0 ? blocks : 1);
+        if (split > most) split = most;
+        if (split < 2 || split == t->split) continue;
+        const float cut = (float)split;
+        const float time = ceilf(whole * cut) / cut + cut * piece + launch;
+        if (time > 0.9f * least) continue;
+        least = time;
+        t->split = split;
+    }
     t->chunk = blocks_for(blocks_for(p.k, t->split), 256) * 256;
     t->split = blocks_for(p.k, t->chunk);
     if (t->split < 1) t->split = 1;
@@ -134,15 +150,21 @@ static inline matmul_tiling gemv_row_tiling(const tiling_of &p)
     const int vector = t.wide ? 16 / p.item : 1;
     const int lanes = gemv_row_lanes(p, t.wide);
     const int each = t.wide ? vector * 2 : 4; /* terms of a lane at a time */
-    t.parts = 1;
-    while (t.parts < THIN_WARPS && p.k >= 64 * each * t.parts) t.parts *= 2;
     t.columns = thin_width(p.n, 8);
-    t.lines =
-        THIN_WARPS / t.parts * thin_rows_of(t.columns, p.item < 4 ? 4 : p.item) * (32 / lanes);
+    const int rows = thin_rows_of(t.columns, p.item < 4 ? 4 : p.item);
+    const int64_t groups = blocks_for(p.m, rows) * p.batches; /* which follow each other */
+    const int64_t tiles = blocks_for(p.n, t.columns), full = THIN_FULL * (int64_t)p.processors;
+    t.parts = 1;
+    while (t.parts < THIN_WARPS && p.k >= 64 * each * t.parts &&
+           groups * tiles * t.parts * lanes < 32 * full)
+        t.parts *= 2;
+    const int teams = THIN_WARPS / t.parts * (32 / lanes);
+    t.lines = teams * rows;
     t.tiles = 1;
     t.step = lanes * vector * t.parts;
     t.packed = p.n > 1 || (t.wide && !(p.b_along && p.b_wide));
-    thin_split(p, 32 * each * t.parts, 4, &t);
+    const bool fills = groups * tiles * t.parts * lanes >= 32 * full;
+    thin_split(p, blocks_for(groups, teams) * tiles, fills ? p.k + 1 : 32 * each * t.parts, 4, &t);
     return t;
 }
 
@@ -161,18 +183,23 @@ static inline matmul_tiling gemv_col_tiling(const tiling_of &p)
         t.lines = (int)p.m, t.columns = t.tiles = t.parts = 1;
         t.step = THIN_THREADS / t.lines * (16 / p.item);
         t.wide = t.flat = true;
-        thin_split(p, 256, 4, &t);
+        thin_split(p, 1, 256, 4, &t);
         return t;
     }
     t.columns = thin_width(p.n, 16);
     const int vector = gemv_col_load(p.item, t.columns) / p.item;
+    const int64_t tiles = blocks_for(p.n, t.columns);
+    const int64_t warps = blocks_for(p.m, 32 * vector) * tiles * p.batches; /* of one part */
     t.parts = 1;
-    while (t.parts < THIN_WARPS && p.k >= 16 * t.parts) t.parts *= 2;
+    while (t.parts < THIN_WARPS &&
+           (p.k >= 64 * t.parts ||
+            (p.k >= 16 * t.parts && warps * t.parts < THIN_FULL * (int64_t)p.processors)))
+        t.parts *= 2;
     t.lines = THIN_WARPS / t.parts * 32 * vector;
     t.tiles = 1;
     t.step = t.parts;
     t.wide = (!p.a_along && p.a_wide) || vector == 1;
-    thin_split(p, 256, t.columns < 4 ? 3 : 2, &t);
+    thin_split(p, blocks_for(p.m, t.lines) * tiles * p.batches, 256, t.columns < 4 ? 3 : 2, &t);
     return t;
 }
 
@@ -328,6 +355,18 @@ static inline matmul_tiling mma_tiling(const tiling_of &p)
 }
 
 enum { SPLITK_SHORTEST = 256 }; /* terms of a chunk at least */
+enum { SPLITK_FEW = 8, SPLITK_MANY = 64 }; /* chunks that a thread adds, that eight share */
+
+/* Threads that share the chunks of an output, and how many additions wait for each other. */
+static inline int splitk_adders(int64_t split)
+{
+    return split <= SPLITK_FEW ? 1 : split <= SPLITK_MANY ? 8 : 32;
+}
+static inline int64_t splitk_turns(int64_t split)
+{
+    const int adders = splitk_adders(split);
+    return adders == 1 ? split : blocks_for(split, adders) + adders;
+}
 
 /* Two blocks an SM, chunks of whole tiles; split < 2: no chunk would be long enough.
  * Depends only on the device and the shape, and so do the bits. */
