@@ -174,8 +174,7 @@ def parts_of(k: int, least: int, warps: float, most=math.inf) -> int:
     """Warps that share a sum of so many terms: as long as each has `least` of them, and the
     SMs have few; each has `most` in any case."""
     parts = 1
-    while parts < 8 and (k >= most * parts or (k >= least * parts
-                                               and warps * parts < 12 * PROCESSORS)):  # fmt: skip
+    while parts < 8 and k >= (least if warps * parts < 12 * PROCESSORS else most) * parts:
         parts *= 2
     return parts
 

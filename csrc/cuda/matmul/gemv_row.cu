@@ -9,8 +9,8 @@
 
 #include "cuda/matmul/thin.h"
 
-/* Steps of the sum that are loaded at once, and blocks of an SM: what was the fastest on an H200,
- * as far as registers go. */
+/* Steps of the sum that are loaded at once, and blocks of an SM: what was the fastest on an
+ * H200, as far as registers go. */
 template <typename T, int COLUMNS, int V> struct rows_shape {
     enum { ROWS = thin_rows<sum_t<T>, COLUMNS>::ROWS, SUM = sizeof(sum_t<T>) };
     enum { FEW = COLUMNS == 1 && SUM < 16 && !(V > 1 && std::is_same<T, double>::value) };
@@ -30,6 +30,22 @@ template <typename T, int V> GOP_DEVICE thin_group<T, V> gemv_row_load(const T *
         group.at[0] = *from;
     }
     return group;
+}
+
+/* sum += a step of rows times that of the small operand's columns. */
+template <int COLUMNS, int LANES, typename S, int SUMS, typename T, int V, int ROWS>
+GOP_DEVICE void gemv_row_add(S (&sum)[SUMS], const thin_group<T, V> (&group)[ROWS], const T *b)
+{
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) {
+        const thin_group<T, V> of_b = gemv_row_load<T, V>(b + c * LANES * V);
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+#pragma unroll
+            for (int v = 0; v < V; v++)
+                sum[r * COLUMNS + c] =
+                    accumulate(widen(group[r].at[v]), widen(of_b.at[v]), sum[r * COLUMNS + c]);
+    }
 }
 
 /* A block's columns, chunk of the sums, and groups of ROWS rows. The groups of all products
@@ -108,18 +124,7 @@ __global__ void __launch_bounds__(THIN_THREADS, (rows_shape<T, COLUMNS, V>::BLOC
 #pragma unroll
         for (int u = 0; u < AHEAD; u++) {
             if (u >= left) break;
-#pragma unroll
-            for (int c = 0; c < COLUMNS; c++) {
-                const thin_group<T, V> of_b =
-                    gemv_row_load<T, V>(b + u * b_step + c * LANES * V);
-#pragma unroll
-                for (int r = 0; r < ROWS; r++)
-#pragma unroll
-                    for (int v = 0; v < V; v++)
-                        sum[r * COLUMNS + c] =
-                            accumulate(widen(group[u][r].at[v]), widen(of_b.at[v]),
-                                       sum[r * COLUMNS + c]);
-            }
+            gemv_row_add<COLUMNS, LANES>(sum, group[u], b + u * b_step);
         }
     }
 
@@ -165,7 +170,7 @@ static gop_status matmul_gemv_row(gop_ctx *ctx, const gop_task *task, int64_t)
 #define OF_COLUMNS(T, C)                                                                       \
     {                                                                                          \
         matmul_gemv_row<T, C, 1, 32>, matmul_gemv_row<T, C, 16 / (int)sizeof(T), 32>,          \
-            matmul_gemv_row<T, C, 16 / (int)sizeof(T), sizeof(T) < 16 ? 8 : 32>                                     \
+            matmul_gemv_row<T, C, 16 / (int)sizeof(T), sizeof(T) < 16 ? 8 : 32>                \
     }
 #define OF(T)                                                                                  \
     {                                                                                          \

@@ -164,7 +164,8 @@ static inline matmul_tiling gemv_row_tiling(const tiling_of &p)
     t.step = lanes * vector * t.parts;
     t.packed = p.n > 1 || (t.wide && !(p.b_along && p.b_wide));
     const bool fills = groups * tiles * t.parts * lanes >= 32 * full;
-    thin_split(p, blocks_for(groups, teams) * tiles, fills ? p.k + 1 : 32 * each * t.parts, 4, &t);
+    thin_split(p, blocks_for(groups, teams) * tiles, fills ? p.k + 1 : 32 * each * t.parts, 4,
+               &t);
     return t;
 }
 
@@ -354,7 +355,7 @@ static inline matmul_tiling mma_tiling(const tiling_of &p)
     return best;
 }
 
-enum { SPLITK_SHORTEST = 256 }; /* terms of a chunk at least */
+enum { SPLITK_SHORTEST = 256 };            /* terms of a chunk at least */
 enum { SPLITK_FEW = 8, SPLITK_MANY = 64 }; /* chunks that a thread adds, that eight share */
 
 /* Threads that share the chunks of an output, and how many additions wait for each other. */
