@@ -170,7 +170,7 @@ def adding_turns(split: int) -> int:
     return 0 if split < 2 else split if adders == 1 else up(split, adders) + adders
 
 
-def parts_of(k: int, least: int, warps: float, most=math.inf) -> int:
+def parts_of(k: int, least: int, warps: int, most: float) -> int:
     """Warps that share a sum of so many terms: as long as each has `least` of them, and the
     SMs have few; each has `most` in any case."""
     parts = 1
@@ -222,8 +222,8 @@ def cut_few_columns(row: str, p: dict) -> dict:
         width = min(8, 1 << (n - 1).bit_length())
         rows, tiles = min(4, max(1, 256 // (width * max(item, 4)))), up(n, width)
         groups = up(p["m"], rows) * p["batches"]
-        warps = groups * tiles * lanes / 32
-        parts = parts_of(k, 64 * each, warps)
+        warps = groups * tiles * lanes // 32
+        parts = parts_of(k, 64 * each, warps, 320 * each if wide else math.inf)
         teams, full = 8 // parts * (32 // lanes), warps * parts >= 12 * PROCESSORS
         packed = n > 1 or (wide and not (b_along and b_wide))
         found = thin_cut(p, up(groups, teams) * tiles, teams * rows, width,

@@ -153,17 +153,19 @@ static inline matmul_tiling gemv_row_tiling(const tiling_of &p)
     t.columns = thin_width(p.n, 8);
     const int rows = thin_rows_of(t.columns, p.item < 4 ? 4 : p.item);
     const int64_t groups = blocks_for(p.m, rows) * p.batches; /* which follow each other */
-    const int64_t tiles = blocks_for(p.n, t.columns), full = THIN_FULL * (int64_t)p.processors;
-    t.parts = 1;
-    while (t.parts < THIN_WARPS && p.k >= 64 * each * t.parts &&
-           groups * tiles * t.parts * lanes < 32 * full)
+    const int64_t tiles = blocks_for(p.n, t.columns), warps = groups * tiles * lanes / 32;
+    const int64_t full = THIN_FULL * (int64_t)p.processors;
+    t.parts = 1; /* of few rows, and of rows that are long enough for five turns of each */
+    while (t.parts < THIN_WARPS &&
+           (warps * t.parts < full ? p.k >= 64 * each * t.parts
+                                   : t.wide && p.k >= 320 * each * t.parts))
         t.parts *= 2;
     const int teams = THIN_WARPS / t.parts * (32 / lanes);
     t.lines = teams * rows;
     t.tiles = 1;
     t.step = lanes * vector * t.parts;
     t.packed = p.n > 1 || (t.wide && !(p.b_along && p.b_wide));
-    const bool fills = groups * tiles * t.parts * lanes >= 32 * full;
+    const bool fills = warps * t.parts >= full;
     thin_split(p, blocks_for(groups, teams) * tiles, fills ? p.k + 1 : 32 * each * t.parts, 4,
                &t);
     return t;
@@ -193,8 +195,7 @@ static inline matmul_tiling gemv_col_tiling(const tiling_of &p)
     const int64_t warps = blocks_for(p.m, 32 * vector) * tiles * p.batches; /* of one part */
     t.parts = 1;
     while (t.parts < THIN_WARPS &&
-           (p.k >= 64 * t.parts ||
-            (p.k >= 16 * t.parts && warps * t.parts < THIN_FULL * (int64_t)p.processors)))
+           p.k >= (warps * t.parts < THIN_FULL * (int64_t)p.processors ? 16 : 64) * t.parts)
         t.parts *= 2;
     t.lines = THIN_WARPS / t.parts * 32 * vector;
     t.tiles = 1;
