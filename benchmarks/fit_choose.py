@@ -151,12 +151,12 @@ def thin_cut(p, blocks, lines, columns, shortest, held):
     k, item, slots = p["k"], p["item"], held * PROCESSORS
     most, whole = min(k // shortest, 1024), blocks / slots
     piece = whole * 2 * p["n"] * max(4, item) / (k * item)
-    launch = whole * (8 << 20) / (k * item * p["m"] * p["batches"])
+    launch = (16 << 20) / (k * item * lines * slots)
     split, least = 1, math.ceil(whole)
     for waves in range(1, 5):
         s = min(waves * slots // blocks, most)
         time = math.ceil(whole * s) / s + s * piece + launch if s > 1 else math.inf
-        if s != split and time <= 0.9 * least:
+        if s != split and time <= 0.8 * least:
             split, least = s, time
     chunk = up(up(k, split), 256) * 256
     split = max(1, up(k, chunk))
@@ -168,15 +168,6 @@ def adding_turns(split: int) -> int:
     """splitk_turns of tiling.h; 0 of a sum that is not cut."""
     adders = 1 if split <= 8 else 8 if split <= 64 else 32
     return 0 if split < 2 else split if adders == 1 else up(split, adders) + adders
-
-
-def parts_of(k: int, least: int, warps: int, most: float) -> int:
-    """Warps that share a sum of so many terms: as long as each has `least` of them, and the
-    SMs have few; each has `most` in any case."""
-    parts = 1
-    while parts < 8 and k >= (least if warps * parts < 12 * PROCESSORS else most) * parts:
-        parts *= 2
-    return parts
 
 
 def ring_cut(p, columns, width, step, slots):
@@ -223,7 +214,10 @@ def cut_few_columns(row: str, p: dict) -> dict:
         rows, tiles = min(4, max(1, 256 // (width * max(item, 4)))), up(n, width)
         groups = up(p["m"], rows) * p["batches"]
         warps = groups * tiles * lanes // 32
-        parts = parts_of(k, 64 * each, warps, 320 * each if wide else math.inf)
+        parts = 1
+        while (parts < 8 and warps * parts < 64 * PROCESSORS
+               and k >= (64 if warps * parts < 12 * PROCESSORS else 320) * each * parts):  # fmt: skip
+            parts *= 2
         teams, full = 8 // parts * (32 // lanes), warps * parts >= 12 * PROCESSORS
         packed = n > 1 or (wide and not (b_along and b_wide))
         found = thin_cut(p, up(groups, teams) * tiles, teams * rows, width,
@@ -235,8 +229,13 @@ def cut_few_columns(row: str, p: dict) -> dict:
     if row == "gemv_col":
         width = min(16, 1 << (n - 1).bit_length())
         vector = (8 if item == 2 and width > 2 else 16) // item
-        tiles = up(n, width) * p["batches"]
-        parts = parts_of(k, 16, up(p["m"], 32 * vector) * tiles, 64)
+        tiles, down = up(n, width) * p["batches"], up(p["m"], 32 * vector)
+        parts = 1
+        while parts < 8:
+            few = down * tiles * parts < 12 * PROCESSORS
+            if k < (16 if few or along or down < 8 // parts else 64) * parts:
+                break
+            parts *= 2
         lines = 8 // parts * 32 * vector
         found = thin_cut(p, up(p["m"], lines) * tiles, lines, width, 256, 3 if width < 4 else 2)
         return {**found, "step": parts, "wide": (not along and wide) or vector == 1}

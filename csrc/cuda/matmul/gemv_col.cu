@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(THIN_THREADS, columns_shape<T, COLUMNS>::BLOCK
     }
 
     /* Epilogue: the warps of a sum meet, MEETING columns at a time. */
-    const bool down_first = thin_down_first(g);
+    const bool down_first = thin_down_first(g) || g.out_row * (int)sizeof(T) <= 32;
 #pragma unroll
     for (int c = 0; c < COLUMNS; c += MEETING) {
         __syncthreads();

@@ -13,8 +13,9 @@
  * H200, as far as registers go. */
 template <typename T, int COLUMNS, int V> struct rows_shape {
     enum { ROWS = thin_rows<sum_t<T>, COLUMNS>::ROWS, SUM = sizeof(sum_t<T>) };
-    enum { FEW = COLUMNS == 1 && SUM < 16 && !(V > 1 && std::is_same<T, double>::value) };
-    enum { SOME = V > 1 && COLUMNS == 4 && SUM == 4, HALVES = FEW && V == 8 };
+    enum { DOUBLES = V > 1 && std::is_same<T, double>::value };
+    enum { FEW = COLUMNS == 1 && SUM < 16 && !DOUBLES, HALVES = FEW && V == 8 };
+    enum { SOME = V == 4 && COLUMNS == 4 };
     enum { SINGLE = FEW && sizeof(T) == 2 ? 8 : COLUMNS == 1 || SUM < 16 ? 4 : 2 };
     enum { AHEAD = V == 1 ? +SINGLE : SOME || HALVES ? 1 : 2 };
     enum { BLOCKS = HALVES ? 4 : FEW || SOME ? 3 : 2 };
@@ -123,8 +124,12 @@ __global__ void __launch_bounds__(THIN_THREADS, (rows_shape<T, COLUMNS, V>::BLOC
 #pragma unroll
         for (int r = 0; r < ROWS; r++) a[r] += AHEAD * a_step;
 #pragma unroll
-        for (int u = 0; u < AHEAD; u++)
-            if (u == 0 || u < left) gemv_row_add<COLUMNS, LANES>(sum, group[u], b + u * b_step);
+        for (int u = 0; u < AHEAD; u++) {
+            /* A branch keeps nvcc from loading all steps' factors at once: better for float64. */
+            if (shape::DOUBLES && u > 0 && u >= left) break;
+            if (shape::DOUBLES || u == 0 || u < left)
+                gemv_row_add<COLUMNS, LANES>(sum, group[u], b + u * b_step);
+        }
     }
 
     /* Epilogue: the lanes of a row add up, then its warps, which meet in shared memory. */

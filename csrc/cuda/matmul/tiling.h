@@ -82,7 +82,8 @@ struct matmul_tiling {
 /* ---- few columns ---- */
 
 enum { THIN_THREADS = 256, THIN_WARPS = THIN_THREADS / 32 };
-enum { THIN_FULL = 12 }; /* warps of an SM that load as fast as memory gives */
+/* Warps of an SM that load as fast as memory gives; from how many on all SMs end together. */
+enum { THIN_FULL = 12, THIN_EVEN = 64 };
 
 /* Columns of a block: 1, 2, 4, 8 or 16. */
 static inline int thin_width(int64_t columns, int most)
@@ -105,14 +106,14 @@ static inline constexpr int thin_rows_of(int width, int sum)
 static inline void thin_split(const tiling_of &p, int64_t blocks, int64_t shortest,
                               int a_processor, matmul_tiling *t)
 {
-    enum { CHUNKS = 1024, WAVES = 4, LAUNCH = 8 << 20 }; /* bytes in the time of one */
+    enum { CHUNKS = 1024, WAVES = 4, LAUNCH = 16 << 20 }; /* bytes in the time of one */
     const int64_t slots = a_processor * (int64_t)(p.processors > 0 ? p.processors : 1);
     const int64_t most = p.k / shortest < CHUNKS ? p.k / shortest : CHUNKS;
     /* In times of a block's whole sum: all of the product, a piece, a launch more. */
     const int sum = p.item < 4 ? 4 : p.item;
     const float whole = (float)blocks / (float)slots, line = (float)(p.k * p.item);
     const float piece = whole * 2.0f * (float)(p.n * sum) / line;
-    const float launch = whole * (float)LAUNCH / (line * (float)(p.m * p.batches));
+    const float launch = (float)LAUNCH / (line * (float)(t->lines * slots));
     float least = ceilf(whole);
     t->split = 1;
     for (int waves = 1; waves <= WAVES; waves++) {
@@ -121,7 +122,7 @@ static inline void thin_split(const tiling_of &p, int64_t blocks, int64_t shorte
         if (split < 2 || split == t->split) continue;
         const float cut = (float)split;
         const float time = ceilf(whole * cut) / cut + cut * piece + launch;
-        if (time > 0.9f * least) continue;
+        if (time > 0.8f * least) continue;
         least = time;
         t->split = split;
     }
@@ -155,10 +156,9 @@ static inline matmul_tiling gemv_row_tiling(const tiling_of &p)
     const int64_t groups = blocks_for(p.m, rows) * p.batches; /* which follow each other */
     const int64_t tiles = blocks_for(p.n, t.columns), warps = groups * tiles * lanes / 32;
     const int64_t full = THIN_FULL * (int64_t)p.processors;
-    t.parts = 1; /* of few rows, and of rows that are long enough for five turns of each */
-    while (t.parts < THIN_WARPS &&
-           (warps * t.parts < full ? p.k >= 64 * each * t.parts
-                                   : t.wide && p.k >= 320 * each * t.parts))
+    t.parts = 1; /* two turns of a warp are enough where there are few, else it has five */
+    while (t.parts < THIN_WARPS && warps * t.parts < THIN_EVEN * (int64_t)p.processors &&
+           p.k >= (warps * t.parts < full ? 64 : 320) * each * t.parts)
         t.parts *= 2;
     const int teams = THIN_WARPS / t.parts * (32 / lanes);
     t.lines = teams * rows;
@@ -191,12 +191,15 @@ static inline matmul_tiling gemv_col_tiling(const tiling_of &p)
     }
     t.columns = thin_width(p.n, 16);
     const int vector = gemv_col_load(p.item, t.columns) / p.item;
-    const int64_t tiles = blocks_for(p.n, t.columns);
-    const int64_t warps = blocks_for(p.m, 32 * vector) * tiles * p.batches; /* of one part */
-    t.parts = 1;
-    while (t.parts < THIN_WARPS &&
-           p.k >= (warps * t.parts < THIN_FULL * (int64_t)p.processors ? 16 : 64) * t.parts)
+    const int64_t down = blocks_for(p.m, 32 * vector), tiles = blocks_for(p.n, t.columns);
+    const int64_t warps = down * tiles * p.batches; /* of one part */
+    t.parts = 1; /* short parts where warps are few or idle, or terms lie side by side */
+    while (t.parts < THIN_WARPS) {
+        const bool few = warps * t.parts < THIN_FULL * (int64_t)p.processors;
+        const bool is_short = few || p.a_along || down < THIN_WARPS / t.parts;
+        if (p.k < (is_short ? 16 : 64) * t.parts) break;
         t.parts *= 2;
+    }
     t.lines = THIN_WARPS / t.parts * 32 * vector;
     t.tiles = 1;
     t.step = t.parts;
