@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(THIN_THREADS, (rows_shape<T, COLUMNS, V>::BLOC
         for (int r = 0; r < ROWS; r++) a[r] += AHEAD * a_step;
 #pragma unroll
         for (int u = 0; u < AHEAD; u++) {
-            /* A branch keeps nvcc from loading all steps' factors at once: better for float64. */
+            /* A branch, so that nvcc loads float64 factors step by step: faster. */
             if (shape::DOUBLES && u > 0 && u >= left) break;
             if (shape::DOUBLES || u == 0 || u < left)
                 gemv_row_add<COLUMNS, LANES>(sum, group[u], b + u * b_step);
