@@ -215,8 +215,9 @@ def cut_few_columns(row: str, p: dict) -> dict:
         groups = up(p["m"], rows) * p["batches"]
         warps = groups * tiles * lanes // 32
         parts = 1
-        while (parts < 8 and warps * parts < 64 * PROCESSORS
-               and k >= (64 if warps * parts < 12 * PROCESSORS else 320) * each * parts):  # fmt: skip
+        while parts < 8 and warps * parts < 64 * PROCESSORS:
+            if k < (64 if warps * parts < 12 * PROCESSORS else 320) * each * parts:
+                break
             parts *= 2
         teams, full = 8 // parts * (32 // lanes), warps * parts >= 12 * PROCESSORS
         packed = n > 1 or (wide and not (b_along and b_wide))
