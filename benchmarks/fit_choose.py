@@ -215,7 +215,7 @@ def cut_few_columns(row: str, p: dict) -> dict:
         groups = up(p["m"], rows) * p["batches"]
         warps = groups * tiles * lanes // 32
         parts = 1
-        while parts < 8 and warps * parts < 64 * PROCESSORS:
+        while parts < 8 and warps * parts < (64 if n > 1 else 12) * PROCESSORS:
             if k < (64 if warps * parts < 12 * PROCESSORS else 320) * each * parts:
                 break
             parts *= 2

@@ -14,7 +14,7 @@
 template <typename T, int COLUMNS, int V> struct rows_shape {
     enum { ROWS = thin_rows<sum_t<T>, COLUMNS>::ROWS, SUM = sizeof(sum_t<T>) };
     enum { DOUBLES = V > 1 && std::is_same<T, double>::value };
-    enum { FEW = COLUMNS == 1 && SUM < 16 && !DOUBLES, HALVES = FEW && V == 8 };
+    enum { FEW = COLUMNS == 1 && SUM < 16, HALVES = FEW && V == 8 };
     enum { SOME = V == 4 && COLUMNS == 4 };
     enum { SINGLE = FEW && sizeof(T) == 2 ? 8 : COLUMNS == 1 || SUM < 16 ? 4 : 2 };
     enum { AHEAD = V == 1 ? +SINGLE : SOME || HALVES ? 1 : 2 };
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(THIN_THREADS, (rows_shape<T, COLUMNS, V>::BLOC
         thin_group<T, V> group[AHEAD][ROWS];
 #pragma unroll
         for (int u = 0; u < AHEAD; u++)
-            if (u == 0 || u < left)
+            if ((u == 0 && !shape::DOUBLES) || u < left)
 #pragma unroll
                 for (int r = 0; r < ROWS; r++)
                     group[u][r] = gemv_row_load<T, V>(a[r] + u * a_step);
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(THIN_THREADS, (rows_shape<T, COLUMNS, V>::BLOC
 #pragma unroll
         for (int u = 0; u < AHEAD; u++) {
             /* A branch, so that nvcc loads float64 factors step by step: faster. */
-            if (shape::DOUBLES && u > 0 && u >= left) break;
+            if (shape::DOUBLES && u >= left) break;
             if (shape::DOUBLES || u == 0 || u < left)
                 gemv_row_add<COLUMNS, LANES>(sum, group[u], b + u * b_step);
         }

@@ -156,8 +156,11 @@ static inline matmul_tiling gemv_row_tiling(const tiling_of &p)
     const int64_t groups = blocks_for(p.m, rows) * p.batches; /* which follow each other */
     const int64_t tiles = blocks_for(p.n, t.columns), warps = groups * tiles * lanes / 32;
     const int64_t full = THIN_FULL * (int64_t)p.processors;
-    t.parts = 1; /* two turns of a warp are enough where there are few, else it has five */
-    while (t.parts < THIN_WARPS && warps * t.parts < THIN_EVEN * (int64_t)p.processors &&
+    /* Two turns of a warp are enough where there are few; where columns are, too, it has five.
+     */
+    const int64_t even = THIN_EVEN * (int64_t)p.processors;
+    t.parts = 1;
+    while (t.parts < THIN_WARPS && warps * t.parts < (p.n > 1 ? even : full) &&
            p.k >= (warps * t.parts < full ? 64 : 320) * each * t.parts)
         t.parts *= 2;
     const int teams = THIN_WARPS / t.parts * (32 / lanes);
