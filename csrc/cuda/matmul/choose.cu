@@ -130,6 +130,7 @@ struct read_operand {
     float bytes;
     bool along, narrow; /* terms are neighbours; groups of 16 bytes are not whole */
     bool straight;      /* lines are of neighbours and begin at multiples of 16 bytes */
+    bool words;         /* halves, of which all pairs are aligned and whole */
 };
 
 static read_operand operand_of(const gop_gemm &g, const void *data, int64_t item, int64_t lines,
@@ -140,12 +141,13 @@ static read_operand operand_of(const gop_gemm &g, const void *data, int64_t item
     const int64_t near = along ? term : line, far = along ? line : term;
     const int64_t length = along ? g.k : lines, rest = along ? lines : g.k;
     bool straight = near == 1 && (rest == 1 || far % group == 0) && (uintptr_t)data % 16 == 0;
+    const bool words = item == 2 && matmul_wide(g, batch, data, near, far, length, 2, 4);
     float bytes = (float)(lines * g.k * item);
     for (int axis = 0; axis < g.batch_rank; axis++) {
         straight = straight && batch[axis] % group == 0;
         if (batch[axis]) bytes *= (float)g.extent[axis];
     }
-    return {bytes, along, !straight || g.k <= 1 || length % group != 0, straight};
+    return {bytes, along, !straight || g.k <= 1 || length % group != 0, straight, words};
 }
 
 struct seen {
@@ -372,7 +374,8 @@ static void expect_anew(const gop_ctx *ctx, const gop_task *task, int all, doubl
                          s.b.along,
                          !s.b.narrow,
                          matmul_dense(g, task->in[0].data, g.m, g.a_row, g.a_col),
-                         matmul_dense(g, task->in[1].data, g.n, g.b_col, g.b_row)};
+                         matmul_dense(g, task->in[1].data, g.n, g.b_col, g.b_row),
+                         s.a.words && s.b.words};
     double least = INFINITY; /* of rows that take every call, which stand first */
     for (const pace &of : paces) {
         if (of.dtypes != dtypes || (!all && 1e-9 * of.start >= least)) continue;

@@ -17,6 +17,7 @@ struct tiling_of {
         b_wide; /* terms are contiguous; all vectors of 16 bytes are aligned and whole */
     bool a_dense,
         b_dense; /* one matrix whose terms follow each other without gaps, at 16 bytes */
+    bool words;  /* halves, of which all pairs are aligned and whole */
 };
 
 /* Whether an operand's lines are neighbours, and its terms follow each other without gaps. */
@@ -29,8 +30,8 @@ static inline bool matmul_dense(const gop_gemm &g, const void *data, int64_t lin
 /* The operands in each other's place. */
 static inline tiling_of tiling_swapped(const tiling_of &p)
 {
-    return {p.n,       p.m,      p.k,       p.batches, p.item,    p.processors,
-            p.b_along, p.b_wide, p.a_along, p.a_wide,  p.b_dense, p.a_dense};
+    return {p.n,      p.m,       p.k,      p.batches, p.item,    p.processors, p.b_along,
+            p.b_wide, p.a_along, p.a_wide, p.b_dense, p.a_dense, p.words};
 }
 
 /* Refuses, for `who`, devices whose blocks have less shared memory. */
@@ -51,6 +52,14 @@ static inline tiling_of tiling_of_task(const gop_ctx *ctx, const gop_task *task)
     const int item = (int)matmul_item(task), items = 16 / item;
     const bool a_along = gop_magnitude(g.a_col) <= gop_magnitude(g.a_row) || g.m == 1;
     const bool b_along = gop_magnitude(g.b_row) <= gop_magnitude(g.b_col) && g.n > 1;
+    const auto of_a = [&](int many, unsigned bytes) {
+        return a_along ? matmul_wide(g, g.a, a, g.a_col, g.a_row, g.k, many, bytes)
+                       : matmul_wide(g, g.a, a, g.a_row, g.a_col, g.m, many, bytes);
+    };
+    const auto of_b = [&](int many, unsigned bytes) {
+        return b_along ? matmul_wide(g, g.b, b, g.b_row, g.b_col, g.k, many, bytes)
+                       : matmul_wide(g, g.b, b, g.b_col, g.b_row, g.n, many, bytes);
+    };
     return {g.m,
             g.n,
             g.k,
@@ -58,11 +67,12 @@ static inline tiling_of tiling_of_task(const gop_ctx *ctx, const gop_task *task)
             item,
             ctx->info.processors,
             a_along,
-            a_along ? matmul_wide(g, g.a, a, g.a_col, g.a_row, g.k, items)
-                    : matmul_wide(g, g.a, a, g.a_row, g.a_col, g.m, items),
+            of_a(items, 16),
             b_along,
-            b_along ? matmul_wide(g, g.b, b, g.b_row, g.b_col, g.k, items)
-                    : matmul_wide(g, g.b, b, g.b_col, g.b_row, g.n, items)};
+            of_b(items, 16),
+            false,
+            false,
+            item == 2 && of_a(2, 4) && of_b(2, 4)};
 }
 
 struct matmul_tiling {
@@ -314,13 +324,16 @@ static inline matmul_tiling mma_tiling(const tiling_of &p)
         best.way = way;
         best.lines = tiles[way][0], best.columns = tiles[way][1], best.blocks = blocks;
     }
-    const int64_t wanted = 2 * (int64_t)p.processors / (best.blocks > 0 ? best.blocks : 1);
+    /* Four blocks an SM hide each other's waits, but many chunks of one tile wait to be added.
+     */
+    const int64_t fill = 4 * (int64_t)p.processors / (best.blocks > 0 ? best.blocks : 1);
+    const int64_t wanted = fill < 2 * p.processors ? fill : 2 * p.processors;
     const int64_t most = p.k / SHORTEST;
     int64_t split = wanted < most ? wanted : most;
     if (split < 2) split = 1;
     best.tiles = 1;
     best.step = 32;
-    best.wide = p.a_wide && p.b_wide;
+    best.wide = p.words || (p.a_wide && p.b_wide);
     best.chunk = blocks_for(blocks_for(p.k, split), 32) * 32;
     best.split = blocks_for(p.k, best.chunk);
     best.blocks *= best.split;
