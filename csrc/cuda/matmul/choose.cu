@@ -277,7 +277,10 @@ static double time_of(const seen &s, const pace &of, const tiling_of &p, const m
     const bool is_naive = of.row == naive;
     float slower = factors(p.a_along, A_ALONG, p.b_along, B_ALONG), late;
     if (is_naive) late = factors(p.a_along, A_LATE, p.b_along, B_LATE);
-    else late = slower *= factors(!t.wide, A_NARROW, !p.b_wide, B_NARROW);
+    else {
+        const float narrower = factors(!t.wide, A_NARROW, !p.b_wide, B_NARROW);
+        late = slower *= of.row == mma && p.words ? sqrtf(narrower) : narrower;
+    }
     const float narrow = (is_naive ? p.batches > 1 : s.narrow) ? of.factor[OUT_NARROW] : 1;
     const float term = is_naive ? of.term * naive_term(p) : of.term;
     const float away = 1 + s.far * of.far;

@@ -333,7 +333,7 @@ static inline matmul_tiling mma_tiling(const tiling_of &p)
     if (split < 2) split = 1;
     best.tiles = 1;
     best.step = 32;
-    best.wide = p.words || (p.a_wide && p.b_wide);
+    best.wide = p.a_wide && p.b_wide;
     best.chunk = blocks_for(blocks_for(p.k, split), 32) * 32;
     best.split = blocks_for(p.k, best.chunk);
     best.blocks *= best.split;
