@@ -246,8 +246,7 @@ GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, const cluster_place at, 
                     wgmma_wait<1>();
                     if (tells && v == WAVES - 1) mbarrier_arrive_cluster(empty + slot, lane);
                 }
-                /* Only now, so that the groups do not end together. */
-                if (R::RINGS == 1 && lane == 0)
+                if (R::RINGS == 1 && lane == 0) /* only now: they should not end together */
                     mbarrier_arrive_cluster(ping_pong + 1 - group, at.rank);
                 wgmma_wait<0>();
                 if (tells && v == WAVES - 1)
