@@ -54,8 +54,8 @@ TILES = {
     "outer_mma": ([[(64, 128, 1)]], (4,), 0),
 }  # fmt: skip
 # Those that tiling.h cuts: blocks of a processor.
-HELD = {"small": (4, 8), "bf16x3_small": (1, 2), "mma": (2, 4), "splitk": (1, 2),
-        "gemv_col": (2, 4, 8), "gemv_row": (2, 4, 8), "ring": (2,),
+HELD = {"small": (4, 8), "bf16x3_small": (1, 2), "bf16x3_batch": (1, 2, 4), "mma": (2, 4),
+        "splitk": (1, 2), "gemv_col": (2, 4, 8), "gemv_row": (2, 4, 8), "ring": (2,),
         "skinny_wgmma": (1,), "tall": (2,)}  # fmt: skip
 THIN = {"gemv_col", "gemv_row", "ring", "skinny_wgmma", "tall"}
 # tall: rows and columns, and what a term takes of float32, float64, complex64.
@@ -247,18 +247,25 @@ def cut(row: str, p: dict, tile, held: int, shortest: int) -> dict:
                 "blocks": blocks_of(*ways[way][:3]), "step": 16, "way": way,
                 "wide": rows}  # fmt: skip
     if row == "bf16x3_small":
-        ways = (32, 32), (64, 64), (128, 64)
-        way = least(ways, lambda a, b: up(up(m, a) * up(n, b) * batches, PROCESSORS)
-                    * (a * b + 16 * (a + b)))  # fmt: skip
-        lines, columns = ways[way]
-        blocks = up(m, lines) * up(n, columns) * batches
+        blocks = up(m, 32) * up(n, 32) * batches
         wanted = 2 * PROCESSORS // blocks
         split = max(1, min(wanted, k // 256)) if wanted >= 4 else 1
         chunk = up(up(k, split), 64) * 64
         split = up(k, chunk)
+        return {"lines": 32, "columns": 32, "blocks": blocks * split, "split": split,
+                "chunk": chunk, "step": 64, "wide": wide and b_wide}  # fmt: skip
+    if row == "bf16x3_batch":
+        parts = 1 + (p["class"] == "PAIR")
+        lines, columns = min(((64, 64 // parts), (64 // parts, 64)),
+                             key=lambda tile: up(m, tile[0]) * up(n, tile[1]))  # fmt: skip
+        blocks = up(m, lines) * up(n, columns) * batches
+        wanted = PROCESSORS // blocks
+        split = max(1, min(wanted, k * parts // 256)) if wanted >= 4 else 1
+        chunk = up(up(k, split), 64) * 64
+        split = up(k, chunk)
         return {"lines": lines, "columns": columns, "blocks": blocks * split, "split": split,
-                "chunk": chunk, "step": 32 if way else 64, "way": way,
-                "wide": wide and b_wide}  # fmt: skip
+                "chunk": chunk, "step": 32 // parts,
+                "way": int(blocks <= 2 * PROCESSORS and k * parts > 96), "wide": wide and b_wide}  # fmt: skip
     if row == "mma":
         rows = wide and b_wide
         ways = ((64, 64, 6144), (128, 128, 17096)) if rows else ((64, 64, 6144),)

@@ -20,7 +20,7 @@ from regret import there
 
 pytestmark = needs_sim
 RECORD = Path(__file__).parents[2] / "benchmarks/results/regret/nvidia-h200.json"
-TENSOR = {"imma", "dmma", "bf16x3_small", "mma", "ring"}  # from 8.0 on
+TENSOR = {"imma", "dmma", "bf16x3_small", "bf16x3_batch", "mma", "ring"}  # from 8.0 on
 HOPPER = {
     "dmma_tma",
     "bf16x3_packed",
@@ -33,7 +33,7 @@ HOPPER = {
 
 
 # Kernels that are newer than most calls on file, which were not timed by them.
-NEWER = ("tall", "outer", "outer_mma", "wgmma_f16", "dmma")
+NEWER = ("bf16x3_batch", "tall", "outer", "outer_mma", "wgmma_f16", "dmma")
 
 
 def test_the_choice_for_an_h200_is_what_was_fastest_there():

@@ -265,35 +265,53 @@ static inline matmul_tiling small_tiling(const tiling_of &p, int tiles_of_dtype)
 
 /* ---- whole tiles ---- */
 
-enum { BF16X3_SMALL_TILES = 3 };
-static const int bf16x3_small_tiles[BF16X3_SMALL_TILES][2] = {{32, 32}, {64, 64}, {128, 64}};
+enum { BF16X3_SMALL_TILE = 32 }; /* rows, and columns */
 
-/* The tile of the least time: outputs that an SM computes, and what it loads for them. */
 static inline matmul_tiling bf16x3_small_tiling(const tiling_of &p)
 {
-    enum { LOADED = 16 }; /* outputs that cost as much as loading a line of a tile */
     enum { SHORTEST = 256, FULL = 4 }; /* terms of a chunk; chunks that are worth a launch */
-    matmul_tiling best = {};
-    int64_t least = 0;
-    for (int way = 0; way < BF16X3_SMALL_TILES; way++) {
-        const int m = bf16x3_small_tiles[way][0], n = bf16x3_small_tiles[way][1];
-        const int64_t tiles = blocks_for(p.m, m) * blocks_for(p.n, n) * p.batches;
-        const int64_t time = blocks_for(tiles, p.processors) * (m * n + LOADED * (m + n));
-        if (way > 0 && time >= least) continue;
-        least = time;
-        best.way = way;
-        best.lines = m, best.columns = n, best.blocks = tiles;
-    }
-    const int64_t wanted = 2 * (int64_t)p.processors / (best.blocks > 0 ? best.blocks : 1);
+    matmul_tiling t = {};
+    t.lines = t.columns = BF16X3_SMALL_TILE;
+    t.blocks = blocks_for(p.m, t.lines) * blocks_for(p.n, t.columns) * p.batches;
+    const int64_t wanted = 2 * (int64_t)p.processors / (t.blocks > 0 ? t.blocks : 1);
     int64_t split = wanted < p.k / SHORTEST ? wanted : p.k / SHORTEST;
     if (wanted < FULL || split < 2) split = 1;
-    best.tiles = 1;
-    best.step = best.way == 0 ? 64 : 32;
-    best.wide = p.a_wide && p.b_wide;
-    best.chunk = blocks_for(blocks_for(p.k, split), 64) * 64;
-    best.split = blocks_for(p.k, best.chunk);
-    best.blocks *= best.split;
-    return best;
+    t.tiles = 1;
+    t.step = 64;
+    t.wide = p.a_wide && p.b_wide;
+    t.chunk = blocks_for(blocks_for(p.k, split), 64) * 64;
+    t.split = blocks_for(p.k, t.chunk);
+    t.blocks *= t.split;
+    return t;
+}
+
+enum { BF16X3_BATCH_GROUPS = 4 }; /* warpgroups that share the terms of a tile, or one */
+
+/* Tiles of 64 x 64 reals. Where they are few, warpgroups of a block share the terms, and blocks
+ * do. Complex numbers have `parts` columns, or rows: what makes fewer tiles. */
+static inline matmul_tiling bf16x3_batch_tiling(const tiling_of &p, int parts)
+{
+    enum { SIDE = 64, LONG = 96 };     /* reals of a sum that is worth sharing */
+    enum { SHORTEST = 256, FULL = 4 }; /* reals of a chunk; chunks that are worth a launch */
+    const auto tiles = [&](int lines, int columns) {
+        return blocks_for(p.m, lines) * blocks_for(p.n, columns) * p.batches;
+    };
+    const bool swapped = tiles(SIDE / parts, SIDE) < tiles(SIDE, SIDE / parts);
+    matmul_tiling t = {};
+    t.lines = swapped ? SIDE / parts : SIDE, t.columns = swapped ? SIDE : SIDE / parts;
+    t.blocks = tiles(t.lines, t.columns);
+    t.way = t.blocks <= 2 * p.processors && p.k * parts > LONG;
+    const int64_t wanted = p.processors / (t.blocks > 0 ? t.blocks : 1);
+    const int64_t most = p.k * parts / SHORTEST;
+    int64_t split = wanted < most ? wanted : most;
+    if (wanted < FULL || split < 2) split = 1;
+    t.tiles = 1;
+    t.step = 32 / parts;
+    t.wide = p.a_wide && p.b_wide;
+    t.chunk = blocks_for(blocks_for(p.k, split), 64) * 64;
+    t.split = blocks_for(p.k, t.chunk);
+    t.blocks *= t.split;
+    return t;
 }
 
 enum { MMA_TILES = 2 };
