@@ -263,9 +263,10 @@ def cut(row: str, p: dict, tile, held: int, shortest: int) -> dict:
         split = max(1, min(wanted, k * parts // 256)) if wanted >= 4 else 1
         chunk = up(up(k, split), 64) * 64
         split = up(k, chunk)
+        way = int(k * parts > 96 and blocks <= 2 * PROCESSORS)
         return {"lines": lines, "columns": columns, "blocks": blocks * split, "split": split,
-                "chunk": chunk, "step": 32 // parts,
-                "way": int(blocks <= 2 * PROCESSORS and k * parts > 96), "wide": wide and b_wide}  # fmt: skip
+                "chunk": chunk, "step": (4 if way else 1) * 32 // parts, "way": way,
+                "wide": wide and b_wide}  # fmt: skip
     if row == "mma":
         rows = wide and b_wide
         ways = ((64, 64, 6144), (128, 128, 17096)) if rows else ((64, 64, 6144),)

@@ -306,7 +306,7 @@ static inline matmul_tiling bf16x3_batch_tiling(const tiling_of &p, int parts)
     int64_t split = wanted < most ? wanted : most;
     if (wanted < FULL || split < 2) split = 1;
     t.tiles = 1;
-    t.step = 32 / parts;
+    t.step = (t.way ? BF16X3_BATCH_GROUPS : 1) * 32 / parts;
     t.wide = p.a_wide && p.b_wide;
     t.chunk = blocks_for(blocks_for(p.k, split), 64) * 64;
     t.split = blocks_for(p.k, t.chunk);
