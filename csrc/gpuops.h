@@ -172,7 +172,7 @@ typedef struct gop_reduce_params {
 /* Classes of precision, best first: the least that a call accepts, and what a row gives. */
 typedef enum gop_precision {
     GOP_HIGHEST, /* the dtype's own: bound like a sequential loop */
-    GOP_FAST,    /* 8 units in place of 4, and products by 0 and 1 need not be exact */
+    GOP_FAST,    /* factors of 22 bits: even x * 1 may lose two bits of x */
     GOP_TF32,    /* factors of 11 bits, sums of float32 */
     GOP_BF16,    /* factors of 8 bits, sums of float32 */
     GOP_NPRECISION
