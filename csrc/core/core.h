@@ -138,6 +138,9 @@ struct gop_backend {
     gop_status (*context)(int ordinal, gop_ctx **ctx); /* the calling thread's */
     gop_status (*alloc)(gop_ctx *ctx, size_t bytes, void **memory);
     void (*release)(gop_ctx *ctx, void *memory);
+    /* The same of a device array, which alloc gave so many bytes: they may be kept for the next
+     * one. NULL where nothing is kept. */
+    void (*keep)(gop_ctx *ctx, void *memory, size_t bytes);
     /* Zero-copy memory for small operands, which host and device both use in place, released
      * like other memory; NULL if there is none left. NULL on a CPU, which needs none. */
     void *(*zero_copy)(gop_ctx *ctx, size_t bytes);

@@ -34,6 +34,7 @@ const gop_backend gop_cuda_backend = {
     .context = gop_cuda_context,
     .alloc = gop_cuda_alloc,
     .release = gop_cuda_release,
+    .keep = gop_cuda_keep,
     .zero_copy = gop_cuda_zero_copy,
     .upload = gop_cuda_upload,
     .download = gop_cuda_download,
