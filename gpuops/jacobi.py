@@ -173,8 +173,8 @@ def jacobi(
         The largest number of steps.
     dtol : float, optional
         A column has diverged once its residual exceeds dtol times the larger of norm(f) and its
-        first residual. `dtol` is at least 1; with ``inf`` a column diverges only if its residual
-        is not finite.
+        first residual. It is at least 1. With ``inf`` a column diverges only if its residual is
+        not finite.
     check_every : int, optional
         The number of steps from one check of the residual to the next. There is one more check
         after the last step.

@@ -16,8 +16,8 @@ from ._show.source import refuse_old_name
 from ._show.tables import Row, Table
 from .device_facts import DeviceInfo
 from .devices import Device, is_available
-from .ladders import device_of, measured, with_speedups
 from .errors import flag
+from .ladders import device_of, measured, with_speedups
 from .listing import Kernel, place
 from .timing import count, described
 
@@ -85,7 +85,7 @@ def sweep(
     ValueError
         There is no such kernel, or none that has tunables; more than 1000 combinations.
     TypeError
-        A tunable that is not an integer, a `cold` that is not True or False; and whatever the call itself would refuse.
+        A tunable that is not an integer; and whatever the call itself would refuse.
 
     Examples
     --------

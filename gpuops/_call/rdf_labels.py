@@ -28,8 +28,8 @@ def check_room(bins: int, pairs: int = 1) -> None:
     asked = f"{bins} bin{'s' * (bins > 1)}{each}"
     less = f"give at most {have // _BYTES} bins" if pairs == 1 else "give fewer bins or types"
     raise ValueError(
-        f"rdf: {asked} would take {need / 1e9:.3g} GB, and this machine has {have / 1e9:.3g} GB "
-        f"of memory; {less}"
+        f"rdf: {asked} would take {need / 1e9:.3g} GB, and this machine has "
+        f"{have / 1e9:.3g} GB of memory; {less}"
     )
 
 

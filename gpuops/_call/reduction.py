@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import _core
 from ..arrays import DeviceArray
-from ..errors import brief, flag
+from ..errors import flag
 from . import road as _road
 
 WORDS = tuple(_core.reductions())

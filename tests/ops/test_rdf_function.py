@@ -198,7 +198,7 @@ def test_more_bins_than_memory_are_refused(monkeypatch):
         with pytest.raises(ValueError, match=each):
             gpuops.rdf(points, 1, 10**7, **types)
     many = np.zeros((5000, 3))
-    with pytest.raises(ValueError, match="^rdf: 1 bin for each of 25000000 pairs of types"):
+    with pytest.raises(ValueError, match=r"^rdf: 1 bin for each of 25000000 pairs of types"):
         gpuops.rdf(many, 1, types=range(5000))
 
 

@@ -112,8 +112,8 @@ static gop_status plan_row(const gop_ctx *ctx, gop_task *task, const gop_row *ro
     return check_precision(task, row, plan);
 }
 
-/* A plan's refusal begins with the operation whose kernels it serves: "reduce: this kernel ...".
- * Says it of the function that was called and of the kernel: "sum: kernel 'rows' ...". */
+/* A plan's refusal names the operation that it belongs to: "reduce: this kernel ...". The
+ * caller is told of the function and the kernel instead: "sum: kernel 'rows' ...". */
 static gop_status refused_by(const gop_task *task, const gop_row *row, gop_status status)
 {
     static const char self[] = "this kernel ";
