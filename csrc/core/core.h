@@ -138,9 +138,6 @@ struct gop_backend {
     gop_status (*context)(int ordinal, gop_ctx **ctx); /* the calling thread's */
     gop_status (*alloc)(gop_ctx *ctx, size_t bytes, void **memory);
     void (*release)(gop_ctx *ctx, void *memory);
-    /* The same of a device array, which alloc gave so many bytes: they may be kept for the next
-     * one. NULL where nothing is kept. */
-    void (*keep)(gop_ctx *ctx, void *memory, size_t bytes);
     /* Zero-copy memory for small operands, which host and device both use in place, released
      * like other memory; NULL if there is none left. NULL on a CPU, which needs none. */
     void *(*zero_copy)(gop_ctx *ctx, size_t bytes);
@@ -175,6 +172,9 @@ struct gop_backend {
     const char *(*describe)(void *module);
     /* gop_check_in_place by the device, which it waits for. NULL if a backend cannot. */
     gop_status (*check)(gop_ctx *ctx, const gop_call *call, int *is_well, int64_t *finding);
+    /* release, of a device array that alloc gave so many bytes: they may be kept for the next
+     * one. NULL where nothing is kept. */
+    void (*keep)(gop_ctx *ctx, void *memory, size_t bytes);
 };
 
 /* Opens a backend's library (Python gives the path), or keeps the reason why it cannot be. */
