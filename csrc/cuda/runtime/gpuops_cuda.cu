@@ -34,7 +34,6 @@ const gop_backend gop_cuda_backend = {
     .context = gop_cuda_context,
     .alloc = gop_cuda_alloc,
     .release = gop_cuda_release,
-    .keep = gop_cuda_keep,
     .zero_copy = gop_cuda_zero_copy,
     .upload = gop_cuda_upload,
     .download = gop_cuda_download,
@@ -52,6 +51,7 @@ const gop_backend gop_cuda_backend = {
     .launch = gop_cuda_launch,
     .unload = gop_cuda_unload,
     .check = gop_jacobi_step_look,
+    .keep = gop_cuda_keep,
 };
 
 extern "C" __attribute__((visibility("default"))) const gop_backend *
