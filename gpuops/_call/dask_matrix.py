@@ -127,8 +127,8 @@ def jacobi(A, f, x0, alpha, omega, steps, sweeps, device):
     parts = {}
     if (tasks := -(-steps // sweeps) * len(blocks)) > MOST_TASKS:
         raise ValueError(
-            f"gpuops.dask.jacobi: {steps} steps, {sweeps} in a task, of {len(blocks)} blocks make "
-            f"{tasks} tasks, expected at most {MOST_TASKS}: give more sweeps, or fewer blocks"
+            f"gpuops.dask.jacobi: {steps} steps, {sweeps} in a task, of {len(blocks)} blocks "
+            f"make {tasks} tasks, expected at most {MOST_TASKS}: give more sweeps, or fewer blocks"
         )
     for done in range(0, steps, sweeps):
         count = min(sweeps, steps - done)
