@@ -128,7 +128,7 @@ def jacobi(A, f, x0, alpha, omega, steps, sweeps, device):
     if (tasks := -(-steps // sweeps) * len(blocks)) > MOST_TASKS:
         raise ValueError(
             f"gpuops.dask.jacobi: {steps} steps, {sweeps} in a task, of {len(blocks)} blocks "
-            f"make {tasks} tasks, expected at most {MOST_TASKS}: give more sweeps, or fewer blocks"
+            f"make {tasks} tasks, expected at most {MOST_TASKS}; take more sweeps"
         )
     for done in range(0, steps, sweeps):
         count = min(sweeps, steps - done)
