@@ -38,7 +38,7 @@ from zoo_peers import Gpu, Host, ours
 OPS = ("add", "multiply_add", "transpose", "reduce", *DRAWN)
 HOPELESS = 4  # times the chosen row: not timed again
 TURNS, CALLS = 5, 6
-WAIT = 700_000  # cycles of the GPU, in which the host enqueues the calls of a turn
+WAIT = 1_400_000  # cycles of the GPU, in which the host enqueues the calls of a turn
 
 
 class Arrays:

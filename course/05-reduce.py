@@ -134,8 +134,7 @@ for turns in "lockstep", "forward", "reversed":
 # %% [markdown]
 # **The result in the array that is read** (steps 1 to 7). The slides store a block's sum to
 # `v[blockIdx.x]`. Block 1 may overwrite `v[1]` before block 0 has read it: nothing orders blocks. The cure is a second
-# array. The `__threadfence()` that sim names too is a *fence*: another thread that sees a store made after it also sees
-# the stores made before it. The last exercise needs two.
+# array. The tickets that sim names too are those of the last exercise.
 # %%
 IN_PLACE = STEPS["3 sequential"].replace("const int *v, int *part", "int *v").replace("part[", "v[")
 mistake(IN_PLACE, (4, 256), v.copy())
@@ -245,10 +244,11 @@ score = check("05", KERNEL)
 # do it. Each block
 #
 # 1. stores its part,
-# 2. fences, `__threadfence()`, so that the part is there before the ticket is,
+# 2. calls `__threadfence()`, a *fence*: another thread that sees a store made after it also sees the stores made
+#    before it. So the part is there before the ticket is,
 # 3. draws a ticket, `atomicAdd(ticket, 1)`, which gives the number that was there before.
-# 4. The block with the last ticket fences again, or meets at a barrier, before it reads the parts. So it reads what
-#    was there when it drew.
+# 4. The block with the last ticket calls `__threadfence()` again, or meets at a barrier, before it reads the parts. So
+#    it reads what was there when it drew.
 #
 # `ticket[0]` is 0 at the start; the sum goes to `out[0]`. The kernel below adds up each block's numbers slowly: put
 # your rounds of the first exercise in.

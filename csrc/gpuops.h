@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 enum {
-    GOP_ABI = 15,         /* changes when a struct below or in core/ changes */
+    GOP_ABI = 16,         /* changes when a struct below or in core/ changes */
     GOP_MAX_NDIM = 64,    /* NumPy's own limit */
     GOP_MAX_INPUTS = 7,   /* jacobi with a CSR matrix and its diagonal takes seven */
     GOP_MAX_OUTPUTS = 2,  /* jacobi_step can give the residual too, jacobi its norms */
@@ -172,7 +172,7 @@ typedef struct gop_reduce_params {
 /* Classes of precision, best first: the least that a call accepts, and what a row gives. */
 typedef enum gop_precision {
     GOP_HIGHEST, /* the dtype's own: bound like a sequential loop */
-    GOP_FAST,    /* 8 units in place of 4, and products by 0 and 1 need not be exact */
+    GOP_FAST,    /* factors of 22 bits: even x * 1 may lose two bits of x */
     GOP_TF32,    /* factors of 11 bits, sums of float32 */
     GOP_BF16,    /* factors of 8 bits, sums of float32 */
     GOP_NPRECISION

@@ -20,6 +20,7 @@ import numpy as np
 from . import _core
 from ._call.dtypes import cast_host, dtype_of
 from .devices import Device, at, open_backend
+from .errors import flag
 
 _CPU, _CUDA, _MANAGED = 1, 2, 13  # DLPack's device types
 _DEFAULT_STREAM = 1  # as DLPack and __cuda_array_interface__ number CUDA's
@@ -128,7 +129,7 @@ class DeviceArray(_core.Handle):
         >>> gpuops.multiply_add(image.astype("f4"), 0.5, 1.0).get()
         array([1. , 1.5, 2. , 2.5], dtype=float32)
         """
-        wanted = dtype_of("astype", dtype)
+        wanted, copy = dtype_of("astype", dtype), flag("astype", "copy", copy)
         if not np.can_cast(self.dtype, wanted, casting):
             raise TypeError(
                 f"astype: {self.dtype} cannot be cast to {wanted} by the rule {casting!r}"

@@ -143,7 +143,7 @@ class CompiledKernel:
 class Program:
     """What `compile` returns: its kernels by name. If there is only one, launch it directly.
 
-    A kernel named ``device``, ``kernels`` or ``source``, which the program has too, is
+    A program has attributes ``device``, ``kernels`` and ``source``. A kernel of such a name is
     ``program.kernels["device"]``.
 
     Attributes
@@ -259,9 +259,9 @@ def compile(
         Kernels take numbers and pointers to numbers.
     device : str or Device, optional
         "cuda", "cuda:1" or "sim" for CUDA; "opencl" and its like, or "sim", for OpenCL C. By
-        default the device of ``with gpuops.device(...)`` or of `set_default_device`, and sim if
-        that is the CPU. If neither is set: CUDA for "cuda", if there is a GPU and a compiler
-        for it; else for "sim".
+        default the device of ``with gpuops.device(...)`` or of `set_default_device`, but "sim"
+        in place of the CPU. If neither is set, "cuda" for CUDA if there is a GPU and a compiler
+        for it, and "sim" in all other cases.
 
     Returns
     -------

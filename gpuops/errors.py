@@ -7,11 +7,20 @@ raises these classes with keyword arguments; all of them can be pickled.
 
 from __future__ import annotations
 
+import numpy as np
+
 
 def brief(value: object) -> str:
     """A wrong argument on one line of a sentence."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def flag(op: str, name: str, value: object) -> bool:
+    """True or False, and nothing that is only truthy: `cold="no"` would mean yes."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{op}: {name} is {brief(value)}, expected True or False")
+    return bool(value)
 
 
 class Error(Exception):

@@ -12,7 +12,7 @@ import numpy as np
 from . import _core
 from ._call import road as _road
 from .arrays import DeviceArray
-from .errors import brief
+from .errors import brief, flag
 from .sparse import SparseMatrix, csr_arrays, diagonal_to_find, is_sparse
 from .stencils import Stencil
 
@@ -173,7 +173,8 @@ def jacobi(
         The largest number of steps.
     dtol : float, optional
         A column has diverged once its residual exceeds dtol times the larger of norm(f) and its
-        first residual; At least 1; with ``inf`` it diverges only if the residual is not finite.
+        first residual. It is at least 1. With ``inf`` a column diverges only if its residual is
+        not finite.
     check_every : int, optional
         The number of steps from one check of the residual to the next. There is one more check
         after the last step.
@@ -236,6 +237,7 @@ def jacobi(
              "check_every": check_every}  # fmt: skip
     if callback is not None and not callable(callback):
         raise TypeError(f"jacobi: callback is a function of x, not {brief(callback)}")
+    progress = flag("jacobi", "progress", progress)
     solver = _solver_of(A, f, x0, alpha, omega, given, device, kernel, params)
     bar = _progress_bar(solver.rules.maxiter) if progress else None
     try:

@@ -18,7 +18,7 @@ from ._show.source import refuse_old_name
 from ._show.tables import Row, Table
 from .device_facts import DeviceInfo
 from .devices import CPU, Device
-from .errors import KernelRefusedError, brief
+from .errors import KernelRefusedError, brief, flag
 from .listing import Kernel
 from .profiling import Profile, profile
 from .timing import count, described, time_call
@@ -134,7 +134,7 @@ def ladder(
     name = resolve("ladder", op)
     where = device_of(name, args, kwargs, device)
     wanted = _wanted(name, where, only)
-    n_repeat = count("ladder", "n_repeat", n_repeat, 1)
+    n_repeat, cold = count("ladder", "n_repeat", n_repeat, 1), flag("ladder", "cold", cold)
     if not (isinstance(blocks, str) and blocks == "all") and where.backend != "sim":
         raise ValueError(f"ladder: blocks= is a sample of what sim runs; {where} runs all")
     rows: list[Row] = []

@@ -26,7 +26,7 @@ _ACCUMULATORS = {"e": "f4", "f": "f4", "d": "f8", "F": "c8", "D": "c16"}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class State:
-    """What a chunk adds to a reduction, from `states`: for `merge` and `finish`.
+    """What a chunk contributes to a reduction: `states` makes it, `merge` and `finish` take it.
 
     It lies in the host's memory and can be pickled.
 
@@ -284,8 +284,8 @@ def finish(s: State) -> Any:
     Raises
     ------
     ValueError
-        The chunks do not begin at term 0, or there are no terms to take a minimum or maximum,
-        or the position of one, from.
+        The chunks do not begin at term 0, or there are no terms that could have a minimum or
+        a maximum.
     TypeError
         An argument is not a State.
 

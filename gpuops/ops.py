@@ -113,7 +113,7 @@ def fma(a, b, c, out=None, *, device=None, kernel=None, params=None):
     Raises
     ------
     TypeError
-        Complex input: a fused complex product has no one meaning.
+        Complex input: a fused complex product has no single meaning.
 
     Examples
     --------

@@ -106,9 +106,10 @@ def rdf(
     ------
     ValueError
         A wrong shape; a coordinate that is NaN or infinite (its index and frame are named);
-        edges that do not increase; no bins; a singular box; `r_max` more than half the smallest
-        distance between opposite faces of the box, beyond which further images would count (not
-        built); norm "rdf" without a box or with an open axis.
+        edges that do not increase; no bins, or more than the memory has room for; a singular
+        box; `r_max` more than half the smallest distance between opposite faces of the box,
+        beyond which further images would count (not built); norm "rdf" without a box or with an
+        open axis.
     TypeError
         A dtype other than float32, float64 and integers, or a missing `r_max`.
     OverflowError

@@ -69,7 +69,7 @@ def reduce(a, op="sum", axis=None, dtype=None, out=None, keepdims=False, initial
         An axis is out of range.
     ValueError
         An axis is given twice, an array does not fit the shape of `a` or of the result, or
-        there are no elements to take a minimum or maximum, or the position of one, from.
+        there are no elements that could have a minimum or a maximum.
     TypeError
         A dtype that is not listed above, a mask that is not of bool, or a cast that NumPy
         would refuse.

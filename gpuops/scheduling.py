@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ._call.operands import index
 from .devices import check, parse
-from .errors import brief
+from .errors import brief, flag
 
 __all__ = ["schedule"]
 
@@ -57,6 +57,8 @@ class schedule(contextlib.ContextDecorator):  # a function to its callers
     ------
     ValueError
         An unknown word, a seed out of range, or a seed without "random".
+    TypeError
+        `checks` is not True or False.
     DeviceUnavailableError
         The sim backend is not built.
 
@@ -80,8 +82,8 @@ class schedule(contextlib.ContextDecorator):  # a function to its callers
             raise ValueError(f"schedule: seed is between 0 and 2**64 - 1, not {seed}")
         if seed and turns != "random":
             raise ValueError(f"schedule: seed is of 'random', and turns is {turns!r}")
-        if not (checks is None or isinstance(checks, (bool, int))):
-            raise TypeError(f"schedule: checks is {brief(checks)}, expected True or False")
+        if checks is not None:
+            checks = flag("schedule", "checks", checks)
         check(parse("sim") or parse("cpu"))
         self._wanted = f"random:{seed}" if turns == "random" else turns
         self._checks = checks
@@ -94,7 +96,7 @@ class schedule(contextlib.ContextDecorator):  # a function to its callers
         if self._wanted is not None:
             undo.callback(set_turns, set_turns(self._wanted.encode()))
         if self._checks is not None:
-            undo.callback(set_checks, set_checks(int(bool(self._checks))))
+            undo.callback(set_checks, set_checks(int(self._checks)))
         _local.entered.append(undo)
 
     def __exit__(self, *_error: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -15,11 +16,14 @@ from ._show.source import refuse_old_name
 from ._show.tables import Row, Table
 from .device_facts import DeviceInfo
 from .devices import Device, is_available
+from .errors import flag
 from .ladders import device_of, measured, with_speedups
 from .listing import Kernel, place
 from .timing import count, described
 
 __all__ = ["Sweep", "sweep"]
+
+MOST = 1000  # rows of a table
 
 
 class Sweep(Table):
@@ -79,7 +83,7 @@ def sweep(
     Raises
     ------
     ValueError
-        There is no such kernel, or none that has tunables.
+        There is no such kernel, or none that has tunables; more than 1000 combinations.
     TypeError
         A tunable that is not an integer; and whatever the call itself would refuse.
 
@@ -94,7 +98,9 @@ def sweep(
     row = _swept(name, (where or place(device)).backend, kernel)
     values = {k: _values(k, kwargs.pop(k, v)) for k, v in row["tunables"].items()}
     where = where or device_of(name, args, kwargs, device)
-    n_repeat = count("sweep", "n_repeat", n_repeat, 1)
+    n_repeat, cold = count("sweep", "n_repeat", n_repeat, 1), flag("sweep", "cold", cold)
+    if (rows := math.prod(map(len, values.values()))) > MOST:
+        raise ValueError(f"sweep: {rows} combinations of values, expected at most {MOST}")
     lines: list[Row] = []
     for combination in itertools.product(*values.values()):
         params = dict(zip(values, combination, strict=True))
@@ -149,5 +155,8 @@ def _tuned(name: str, backend: str) -> list[dict[str, Any]]:
 
 def _values(name: str, values) -> tuple[int, ...]:
     if isinstance(values, Iterable):
-        return tuple(_road.index("sweep", name, v) for v in values)
+        given = tuple(itertools.islice(values, MOST + 1))
+        if len(given) > MOST:
+            raise ValueError(f"sweep: {name} has more than {MOST} values, expected fewer")
+        return tuple(_road.index("sweep", name, v) for v in given)
     return (_road.index("sweep", name, values),)

@@ -22,13 +22,14 @@ from ._call.registry import OPS, Op, call_of, name_of
 from ._show import text as _text
 from ._show.seconds import Seconds
 from .devices import CPU, Device, check, parse
-from .errors import KernelRefusedError, brief
+from .errors import KernelRefusedError, brief, flag
 from .timer import SIM, Timer, duration, sim_launches, wait
 
 __all__ = ["Timer", "Timing", "benchmark", "copy_rate", "duration"]
 
 COPY_BYTES = {"cpu": 1 << 27, "cuda": 1 << 29}  # read and written together
 BUDGET = 0.5  # seconds of measuring, if nobody said how many runs
+MOST_RUNS = 1_000_000  # the core takes no more
 SCRATCH = 128 << 20  # bytes that are written to empty the CPU's caches
 
 
@@ -198,6 +199,7 @@ def benchmark(
     """
     n_repeat = count("benchmark", "n_repeat", n_repeat, 1)
     n_warmup = count("benchmark", "n_warmup", n_warmup, 0)
+    cold = flag("benchmark", "cold", cold)
     if not isinstance(args, (tuple, list)):
         raise TypeError(f"benchmark: args is a tuple of arguments, not {brief(args)}")
     if kwargs is not None and not isinstance(kwargs, dict):
@@ -218,8 +220,10 @@ def count(op: str, name: str, value, least: int) -> int | None:
     if value is None:
         return None
     value = _road.index(op, name, value)
-    if not least <= value <= 10**9:
-        raise ValueError(f"{op}: {name} is at least {least} and at most 10**9, not {value}")
+    if not least <= value <= MOST_RUNS:
+        raise ValueError(
+            f"{op}: {name} is at least {least} and at most {MOST_RUNS}, not {value}"
+        )
     return value
 
 
@@ -276,7 +280,7 @@ def time_call(
         n_repeat = int(np.clip(budget / seconds, 5 if seconds < 0.5 else 3, 100))
         n_warmup = 0 if n_warmup is None else n_warmup
     n_warmup = 1 if n_warmup is None else n_warmup
-    facts = call_of(name, args, kwargs).time(n_warmup, n_repeat, bool(cold))
+    facts = call_of(name, args, kwargs).time(n_warmup, n_repeat, cold)
     new = Seconds(())
     if makes_anew and facts["device"] == CPU and kwargs.get("out") is None:
         new = _anew(name, args, kwargs, statistics.median(facts["total"]), cold)

@@ -172,6 +172,9 @@ struct gop_backend {
     const char *(*describe)(void *module);
     /* gop_check_in_place by the device, which it waits for. NULL if a backend cannot. */
     gop_status (*check)(gop_ctx *ctx, const gop_call *call, int *is_well, int64_t *finding);
+    /* release, of a device array that alloc gave so many bytes: they may be kept for the next
+     * one. NULL where nothing is kept. */
+    void (*keep)(gop_ctx *ctx, void *memory, size_t bytes);
 };
 
 /* Opens a backend's library (Python gives the path), or keeps the reason why it cannot be. */

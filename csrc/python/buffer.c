@@ -14,6 +14,7 @@
 typedef struct buffer {
     PyObject_HEAD gop_array array;
     void *memory;    /* owned, to be given back to the device; NULL when borrowed */
+    size_t bytes;    /* of it, as were asked for */
     PyObject *owner; /* keeps borrowed memory alive */
     int readonly;
     int shared; /* streams other than the default one may use the memory until it is freed */
@@ -122,9 +123,10 @@ PyObject *gop_buffer_new(const char *op, gop_array *array, gop_device device)
     buffer *b = buffer_make(array);
     if (!b) return NULL;
     const int64_t bytes = gop_array_bytes(array);
+    b->bytes = bytes > 0 ? (size_t)bytes : 1;
     gop_status status = enter_default(device, &ctx, &before);
     if (status == GOP_OK) {
-        status = ctx->backend->alloc(ctx, bytes > 0 ? (size_t)bytes : 1, &b->memory);
+        status = ctx->backend->alloc(ctx, b->bytes, &b->memory);
         gop_use_stream(ctx, before);
     }
     if (status != GOP_OK) {
@@ -157,7 +159,8 @@ static void buffer_free(PyObject *self)
     if (failed) error = *slot;
     if (b->memory && enter_default(b->array.where, &ctx, &before) == GOP_OK) {
         if (b->shared && ctx->backend->drain) (void)ctx->backend->drain(ctx);
-        ctx->backend->release(ctx, b->memory);
+        if (ctx->backend->keep) ctx->backend->keep(ctx, b->memory, b->bytes);
+        else ctx->backend->release(ctx, b->memory);
         gop_use_stream(ctx, before);
     }
     if (failed) *slot = error;

@@ -289,8 +289,7 @@ int gop_read_tunables(PyObject *tunables, gop_call *call)
     if (PyDict_Size(tunables) < 0) return -1;
     if (PyDict_Size(tunables) > GOP_MAX_TUNABLES) {
         PyErr_Format(PyExc_ValueError, "%s: %zd tunables are given, expected at most %d",
-                     gop_descriptor_of(call->op)->name, PyDict_Size(tunables),
-                     GOP_MAX_TUNABLES);
+                     gop_call_name(call), PyDict_Size(tunables), GOP_MAX_TUNABLES);
         return -1;
     }
     while (PyDict_Next(tunables, &position, &key, &value)) {

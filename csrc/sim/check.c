@@ -297,17 +297,24 @@ static const char *advice_of(const gop_sim_clash *c)
     if (c->half == GOP_SIM_WRITER)
         return ", and nothing orders the two blocks: a race; the half that is missing is "
                "the other block's: put __threadfence() between its access and its atomic, "
-               "which "
-               "comes last";
+               "which comes last, and let the block that comes last to the atomic load";
     if (c->access.kind == GOP_SIM_STORE && c->other.kind == GOP_SIM_STORE && c->is_one_place)
         return ", and nothing orders the two: a race; both store there, so that one value "
                "is lost: give each thread an element of its own, or let one alone store";
+    /* A fence cannot help a load that came too early: the wrong block loads. */
+    if (c->block != c->other.block && c->access.kind == GOP_SIM_STORE &&
+        c->other.kind == GOP_SIM_LOAD)
+        return ", and nothing orders the two blocks: a race; the load came before the store; "
+               "if others still load this array, store the results to a second array; if the "
+               "blocks draw tickets by an atomic, let the block with the last ticket load; "
+               "else start another kernel for what comes after";
     if (c->block != c->other.block)
         return ", and nothing orders the two blocks: a race; if others still load this "
                "array, store the results to a second array; else start another kernel for what "
                "comes after; or, if the blocks meet at an atomic, put __threadfence() between "
                "the accesses and an atomic of both blocks: in the block that stores after its "
-               "store, in the one that loads after its atomic";
+               "store, in the one that loads after its atomic, and let the block that comes "
+               "last to the atomic load";
     /* A block's counter is set, incremented and read: three phases, with barriers between. */
     if (c->access.kind == GOP_SIM_ATOMIC || c->other.kind == GOP_SIM_ATOMIC)
         return c->is_shared

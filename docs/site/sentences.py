@@ -29,6 +29,7 @@ PAGES = (
     ("this build of gpuops|is the source of gpuops", "install.md"),
     ("device 'cuda'|no cuda backend|driver|GPUOPS_CUDA|nvcc", "troubleshooting.md"),
     ("GPUOPS_|environment variable", "choosing.md"),
+    (r"kernel '…' (takes|needs)|the [\w…]+ kernel (takes|needs)", "choosing.md"),
     (r"^sim:|csrc/sim|barrier|__sync|shared memory", "mistakes.md"),
     ("_compile|compiling|CUDA source", "first-kernel.md"),
     ("opencl", "opencl.md"),
@@ -94,6 +95,7 @@ def catalogue() -> list[tuple[str, str]]:
     made: dict[str, str] = {}
     for text, path in [*of_core(), *of_python()]:
         text = re.sub(r"…(?:\s*…)+", "…", " ".join(text.split()))
+        text = re.sub(r"^\w+: this kernel ", "…: kernel '…' ", text)  # as refused_by() says it
         if len(re.findall(r"[A-Za-z]{3,}", text)) >= 3:
             made.setdefault(text, page_of(text, path))
     return sorted(made.items(), key=lambda pair: pair[0].lower())

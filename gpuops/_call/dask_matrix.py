@@ -93,6 +93,8 @@ def _fits(a, b, dtype, memory: int) -> None:
 
 # ---- jacobi ----
 
+MOST_TASKS = 1_000_000  # of a graph, each of some KB
+
 
 def jacobi(A, f, x0, alpha, omega, steps, sweeps, device):
     """`steps` iterates, `sweeps` of them in each task."""
@@ -123,6 +125,11 @@ def jacobi(A, f, x0, alpha, omega, steps, sweeps, device):
     cuts = np.cumsum([0, *f.chunks[0]]).tolist()
     blocks = [(i, k) for i, k in itertools.pairwise(cuts) if k > i]
     parts = {}
+    if (tasks := -(-steps // sweeps) * len(blocks)) > MOST_TASKS:
+        raise ValueError(
+            f"gpuops.dask.jacobi: {steps} steps, {sweeps} in a task, of {len(blocks)} blocks "
+            f"make {tasks} tasks, expected at most {MOST_TASKS}; take more sweeps"
+        )
     for done in range(0, steps, sweeps):
         count = min(sweeps, steps - done)
         new = []

@@ -22,8 +22,8 @@ def reduce(op: str, x, axis, dtype, keepdims, where, device, exact=False):
     x = _dask.array(op, "a", x)
     axes = None if axis is None else _road.axes(op, "axis", axis, x.ndim)
     one = _dask.like(x)
-    # The plain function has the sentences about axes and dtypes, and knows the result's dtype.
-    words = {} if dtype is None else {"dtype": dtype}
+    # The plain function has the sentences about arguments, and knows the result's dtype.
+    words = {"keepdims": keepdims} | ({} if dtype is None else {"dtype": dtype})
     given = axis if op.startswith("arg") else axes
     result = np.asarray(reductions.reduce(one, op, given, device="cpu", **words)).dtype
     every = range(x.ndim)

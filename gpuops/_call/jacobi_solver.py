@@ -370,7 +370,12 @@ def _step(system: System, x, following, residual, how) -> None:
             residual._buffer if isinstance(residual, DeviceArray) else residual
         )
     operands = (*system.matrix, system.f, x)
-    _road.run("jacobi_step", operands, meaning, out=following, **how)
+    try:
+        _road.run("jacobi_step", operands, meaning, out=following, **how)
+    except (KernelRefusedError, MemoryError) as error:  # of the function that was called
+        said = str(error).replace("jacobi_step:", "jacobi:", 1)
+        error.args = (said, *error.args[1:])
+        raise
 
 
 def _table(x, columns: int) -> np.ndarray:

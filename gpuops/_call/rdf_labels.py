@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,23 @@ from .rdf_exclude import Excluding
 from .rdf_sums import shares
 
 _OBJECTS = ("O", "T")  # kinds of arrays whose items are asked one by one
+
+
+_BYTES = 80  # of a counter, an edge and all that a result has for them
+
+
+def check_room(bins: int, pairs: int = 1) -> None:
+    """Refuses more counters than the machine has memory for: the system would end Python."""
+    need, have = bins * pairs * _BYTES, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if need <= have:
+        return
+    each = f" for each of {pairs} pairs of types" if pairs > 1 else ""
+    asked = f"{bins} bin{'s' * (bins > 1)}{each}"
+    less = f"give at most {have // _BYTES} bins" if pairs == 1 else "give fewer bins or types"
+    raise ValueError(
+        f"rdf: {asked} would take {need / 1e9:.3g} GB, and this machine has "
+        f"{have / 1e9:.3g} GB of memory; {less}"
+    )
 
 
 class Labels:
@@ -50,6 +68,7 @@ class Labels:
         if self.typed:
             self.names = (found[0][0], found[1][0]) if self.two else found[0][0]
             counts = [len(found[0][0]), len(found[-1][0])]
+            check_room(1, counts[0] * counts[1])
             shift = np.int32(counts[0])
             self.arrays = tuple(f[1] + k * shift for k, f in enumerate(found))
         self.count = (sum(counts) if self.two else counts[0]) if self.typed else 0

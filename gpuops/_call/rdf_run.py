@@ -14,12 +14,12 @@ import numpy as np
 
 from .._show.rdf_result import RdfResult
 from ..arrays import DeviceArray
-from ..errors import KernelRefusedError, brief
+from ..errors import KernelRefusedError, brief, flag
 from . import rdf_sums
 from . import road as _road
 from .rdf_box import NARROW, Box
 from .rdf_frames import Frame, Frames, Stack, finite, frames_of
-from .rdf_labels import Labels
+from .rdf_labels import Labels, check_room
 
 
 class _Ran(threading.local):
@@ -34,6 +34,7 @@ STACKING = "guessed"  # the kernel that takes several frames
 def run(points, r_max, bins, r_min, points2, types, exclude, box, norm, frames, progress,
         options) -> RdfResult:  # fmt: skip
     """The result of `rdf`; `options`: device, kernel and tunables."""
+    progress = flag("rdf", "progress", progress)
     found, edges = _begun(
         points, r_max, bins, r_min, points2, types, exclude, box, norm, frames
     )
@@ -91,6 +92,7 @@ def _counted(found: Frames, edges, norm, options, progress: bool, apart: bool = 
     bins, labels = len(edges) - 1, None
     if found.stacks(bins) is not None and options["kernel"] in (None, STACKING):
         labels, begun = found.labels(), False
+        check_room(bins, math.prod(labels.shape))
         stacks = _stacks(found, labels, bins, options)
         try:
             for part in _counted_stacks(
@@ -114,6 +116,7 @@ def _counted(found: Frames, edges, norm, options, progress: bool, apart: bool = 
             norm = _norm(norm, frame.box, found.at(i))
             found.check_limit(float(edges[-1]), frame.box, found.at(i))
             labels = _labels(labels, frame, found, i)
+            check_room(bins, math.prod(labels.shape))
             if found.numbered:  # of one array the core says so
                 of = i if frame.points.ndim == 2 else None
                 for name, p, keep in zip(("points", "points2"), frame.sets, labels.keep,
@@ -285,6 +288,7 @@ def _edges(r_max, bins, r_min, found: Frames) -> np.ndarray:
         r_max, r_min = _number("r_max", r_max), _number("r_min", r_min)
         if not r_min < r_max:
             raise ValueError(f"rdf: r_max must be more than r_min = {r_min}, not {r_max}")
+        check_room(bins)
         return np.linspace(r_min, r_max, bins + 1)
     if r_max is not None or _number("r_min", r_min) != 0.0:
         raise ValueError(

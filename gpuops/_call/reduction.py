@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import _core
 from ..arrays import DeviceArray
-from ..errors import brief
+from ..errors import flag
 from . import road as _road
 
 WORDS = tuple(_core.reductions())
@@ -44,11 +44,10 @@ def word(op) -> str:
 
 
 def exactness(word: str, exact) -> bool:
-    if not isinstance(exact, (bool, np.bool_)):
-        raise TypeError(f"{word}: exact is {brief(exact)}, expected True or False")
+    exact = flag(word, "exact", exact)
     if exact and word not in ("sum", "mean"):
         raise TypeError(f"{word}: exact=True is only for sum and mean")
-    return bool(exact)
+    return exact
 
 
 def into(word: str, have: np.dtype, out: np.dtype):

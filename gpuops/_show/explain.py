@@ -170,7 +170,8 @@ class Explanation:
         names = [c.kernel for c in self.candidates]
         at = names.index(self.kernel) if self.kernel in names else 0
         for c in self.candidates[:at]:
-            yield "not", f"{c.kernel}: {c.refusal.partition(': ')[2] or 'another was named'}"
+            said = c.refusal.partition(": ")[2].removeprefix(f"kernel {c.kernel!r} ")
+            yield "not", f"{c.kernel}: {said or 'another was named'}"
         timed = [c for c in self.candidates[at:] if c.seconds and not c.refusal][:5]
         if timed:
             yield "expected", ", ".join(f"{c.kernel} {duration(c.seconds)}" for c in timed)

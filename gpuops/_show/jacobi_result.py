@@ -28,7 +28,7 @@ class JacobiResult:
     Attributes
     ----------
     x : array
-        The last iterate; of several columns each at the step at which it ended.
+        The last iterate. Each of several columns is that of the step at which it ended.
     iterations : int
         Steps from x0 to x.
     residuals : numpy.ndarray

@@ -51,7 +51,7 @@ def timed(name: str, args, kwargs, like: Timing, n_repeat, cold, budget) -> Timi
         seconds = Seconds(samples)
         return Timing(
             name, CPU, "numpy", seconds, seconds, bytes=like.bytes, flops=like.flops,
-            cold=bool(cold), label=expression,
+            cold=cold, label=expression,
         )  # fmt: skip
     return None
 

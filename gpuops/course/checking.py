@@ -26,6 +26,7 @@ from .._compile.sim import compiler
 from .._compile.simt import without_comments
 from ..devices import Device, get_default_device, parse
 from ..devices import check as check_device
+from ..errors import flag
 from .extract import is_same, source_of, starter_of
 from .grading import Left, graded
 from .progress import Text, noted
@@ -82,7 +83,7 @@ def check(
     CompileError
         There is no C++ compiler. That a kernel does not compile is in the score.
     """
-    asked = task_of(task)
+    asked, quiet = task_of(task), flag("check", "quiet", quiet)
     known = settings_of(asked.name, settings)
     check_device(parse("sim") or parse("cpu"))
     compiler()  # where there is none, that is nobody's mistake in a kernel

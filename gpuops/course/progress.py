@@ -25,6 +25,7 @@ from .score import Score
 from .task import Task
 from .tasks import TASKS
 
+_LAST = "last"  # in the file, beside the exercises: the one that was passed last
 OFFER = 3  # failed checks after which a hint is offered
 HINTS = tomllib.loads(Path(__file__).with_name("hints.toml").read_text(encoding="utf-8"))
 SOLUTIONS = Path(__file__).with_name("solutions.json")
@@ -71,9 +72,10 @@ def noted(score: Score) -> str:
     entry["best"], entry["most"] = max(entry["best"], score.points), score.most
     _keep(score.task, entry)
     if score.passed:
-        after = _next_of(_known(), score.task)
+        _keep(_LAST, {"task": score.task})
+        after = _next_of(_known())
         then = (
-            f"; next is {after}, {TASKS[after].title}" if after else "; that was the last one"
+            f"; next is {after}, {TASKS[after].title}" if after else "; all exercises are done"
         )
         # With its module: few notebooks import more of the course than check.
         return f'gpuops.course.solution("{score.task}") shows how another one does it{then}'
@@ -83,10 +85,11 @@ def noted(score: Score) -> str:
     return ""
 
 
-def _next_of(known: dict[str, dict[str, Any]], after: str = "") -> str:
-    """The first exercise that is not done: of those behind `after`, else of all."""
+def _next_of(known: dict[str, dict[str, Any]]) -> str:
+    """The first exercise that is not done: of those behind the one passed last, else of all."""
+    last = known.get(_LAST, {}).get("task", "")
     left = [n for n in TASKS if _entry(known, n)["best"] < _entry(known, n)["most"]]
-    return next((n for n in left if n > after), left[0] if left else "")
+    return next((n for n in left if n > last), left[0] if left else "")
 
 
 class Text:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from .._call.operands import index
 from .._show.elements import Shared, last_arguments, variables
 from .._show.where import places, sources
 from ..compiling import Program, compile
@@ -27,6 +28,7 @@ from .tasks import TASKS
 
 _MOST = 4000  # requests that are kept
 _FRAMES = 400  # that are shown
+_LARGEST = 256  # size of an exercise's arrays, of which some have n * n elements
 _SIDE = 64  # rows and columns of an array that are shown
 _KINDS = ("loads", "stores", "updates")
 _number = itertools.count()
@@ -154,6 +156,8 @@ def watch(kernel: Any, *args: Any, n: int = 8) -> Watched:
         launch = kernel
 
     else:
+        if not 1 <= index("watch", "n", n) <= _LARGEST:
+            raise ValueError(f"watch: n is {n}, expected 1 to {_LARGEST}")
         program = compile(source_of(kernel), device="sim")
         task, found = _exercise_of(program)
         case = _case_of(task, n)

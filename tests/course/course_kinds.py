@@ -342,7 +342,8 @@ KINDS = {
          [("    if (t == 0) {\n        part",
            "    if (t == 0) part[blockIdx.x] = s[0];\n    {\n        if (0) part")],
          r"kernel.cu:13 stores part\[\d+\], .* a race"),
-        ("gridDim.x - 2", [("gridDim.x - 1", "gridDim.x - 2")], r"part\[\d+\], .* a race"),
+        ("gridDim.x - 2", [("gridDim.x - 1", "gridDim.x - 2")],
+         r"stores part\[\d+\], .* let the block with the last ticket load"),
         ("the ticket before the part",
          [("        part[blockIdx.x] = s[0];\n"
            "        __threadfence(); // my part is there before my ticket is\n"

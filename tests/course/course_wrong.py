@@ -152,7 +152,8 @@ WRONG = {
            "if (t == 0) {\n        atomicAdd(out, s[0]);\n        return;\n")],
          r"out\[0\] holds no 0 at the start"),
         ("a sum from the first block",
-         [("atomicAdd(ticket, 1) == gridDim.x - 1", "blockIdx.x == 0")], "nothing orders"),
+         [("atomicAdd(ticket, 1) == gridDim.x - 1", "blockIdx.x == 0")],
+         "let the block with the last ticket load"),
     ],
     "06": [
         ("as many passes as the slide",

@@ -51,6 +51,14 @@ def test_a_solution_is_shown_for_all_points(capsys):
     assert str(solution("03")) == SOLVED["03"]
 
 
+@needs_sim
+def test_check_and_progress_name_the_same_exercise_as_next(capsys):
+    for name, after in (("03", "04"), ("01", "02"), ("03", "04")):
+        check(name, SOLVED[name])
+        assert f"next is {after}, " in capsys.readouterr().out
+        assert progress().next == after
+
+
 def test_the_solutions_that_travel_are_the_notebooks(home):
     home.joinpath("gpuops").mkdir(parents=True)
     known = {name: {"best": 100.0, "most": 100.0, "attempts": 1} for name in TASKS}

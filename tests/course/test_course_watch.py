@@ -49,6 +49,11 @@ def test_any_launch_can_be_watched():
         watch(source)
 
 
+def test_a_size_that_is_too_large_is_refused():
+    with pytest.raises(ValueError, match="n is 1000000, expected 1 to 256"):
+        watch(SOLVED["03"], n=10**6)
+
+
 def test_the_page_is_whole():
     page = watch(SOLVED["02"], n=8)._repr_html_()
     data = json.loads(re.search(r"data = (\{.*?\});\n", page)[1].replace("<\\/", "</"))

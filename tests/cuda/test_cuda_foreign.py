@@ -321,7 +321,7 @@ for use, drains in ((lambda d: d.__dlpack__(stream=1), 0),
     seen = use(d)
     del d, seen
     assert variable("drains").value == before + drains
-assert variable("blocks").value == 0
+assert variable("blocks").value == 1  # is kept for the next array of this size
 """
     )
 

@@ -167,7 +167,32 @@ def test_device_arrays(run):
             assert np.array_equal(d.get(), view)
             assert np.array_equal(gpuops.transpose(d).get(), view.T)
             del d
-        assert variable("blocks").value == 1  # of scratch memory
+        # One of scratch memory; of each of the two sizes two are kept.
+        assert variable("blocks").value == 1 + 2 * 2
+        """
+    )
+
+
+def test_small_device_arrays_are_kept_for_the_next_ones(run):
+    run(
+        """
+        d = gpuops.to_device(np.ones(1000, "f4"), "cuda")
+        gpuops.add(d, d)
+        before = variable("blocks").value
+        for _ in range(50):
+            assert np.array_equal(gpuops.add(d, d).get(), np.full(1000, 2, "f4"))
+        assert variable("blocks").value == before
+        for n in range(1, 21):
+            gpuops.to_device(np.ones(n), "cuda")
+        gpuops.to_device(np.ones(2**19), "cuda")  # 4 MiB are not kept
+        assert variable("blocks").value == before - 1 + 8
+        # Where the device is full, those that are kept are given back first.
+        kept = sum(8 * n for n in range(13, 21))
+        variable("capacity", ctypes.c_size_t).value = variable("used", ctypes.c_size_t).value
+        one = gpuops.to_device(np.ones(kept, "u1"), "cuda")
+        assert variable("blocks").value == before - 1 + 1
+        error = caught(gpuops.to_device, np.ones(kept, "u1"), "cuda")
+        assert "out of memory" in str(error)
         """
     )
 

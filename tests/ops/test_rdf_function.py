@@ -185,6 +185,23 @@ def test_bad_input(args, kwargs, error, sentence):
     same_bits(gpuops.rdf(GOOD, 6, 2).counts, np.array([0, 3]))
 
 
+def test_more_bins_than_memory_are_refused(monkeypatch):
+    """The system would end Python, not raise a MemoryError."""
+    gib = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1 << 18}
+    monkeypatch.setattr("os.sysconf", gib.__getitem__)
+    least = "take 80 GB, and this machine has 1.07 GB of memory; give at most 13421772 bins$"
+    with pytest.raises(ValueError, match=f"^rdf: {10**9} bins would {least}"):
+        gpuops.rdf(GOOD, 1, 10**9)
+    types = {"types": [*range(4)]}
+    each = "^rdf: 10000000 bins for each of 16 pairs of types would take 12.8 GB"
+    for points in (GOOD, [GOOD], np.array([GOOD, GOOD])):
+        with pytest.raises(ValueError, match=each):
+            gpuops.rdf(points, 1, 10**7, **types)
+    many = np.zeros((5000, 3))
+    with pytest.raises(ValueError, match=r"^rdf: 1 bin for each of 25000000 pairs of types"):
+        gpuops.rdf(many, 1, types=range(5000))
+
+
 def test_progress(capsys):
     pytest.importorskip("tqdm")
     gpuops.rdf(np.stack([GOOD] * 3), 6, 2, progress=True)

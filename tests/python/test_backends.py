@@ -75,7 +75,7 @@ print(gpuops.benchmark("add", (a, b), {"device": "dummy"}, n_repeat=1).kernel)
     assert said[2:6] == ["Dummy", "dumb", "[1. 2. 3. 4. 5.]", "[5. 3. 1.]"]
     assert said[6] == "dumb 40 20"
     assert said[7] == "KernelRefusedError add: the dummy takes lines alone"
-    assert said[8].startswith("UnsupportedDeviceError reduce: dummy has no kernels of this")
+    assert said[8].startswith("UnsupportedDeviceError sum: dummy has no kernels of this")
     assert said[9].startswith("DeviceUnavailableError device 'dummy:1' is not available")
     assert said[10] == "1 µs"
 

@@ -237,6 +237,9 @@ def test_chunks_of_cupy_stay_cupy():
         engine.same_bits(got.get(), want)
 
 
+LINE = gpuops.poisson((6,))
+
+
 def test_wrong_operands_have_a_sentence():
     a = np.ones(6)
     x = da.from_array(a, chunks=4)
@@ -245,6 +248,8 @@ def test_wrong_operands_have_a_sentence():
         (lambda: gd.add(a, a), TypeError, r"gpuops\.dask\.add: a is a Dask array"),
         (lambda: gd.sum(x[x > 0]), ValueError, r"unknown size: call a\.compute_chunk_"),
         (lambda: gd.sum(x, axis=2), np.exceptions.AxisError, "sum: axis 2 is out of bounds"),
+        (lambda: gd.sum(x, keepdims="no"), TypeError, "sum: keepdims is an integer, not 'no'"),
+        (lambda: gd.jacobi(LINE, x, steps=10**9), ValueError, "make 200000000 tasks, expected"),
         (lambda: gd.sum(x, where=a), TypeError, "sum: where has dtype float64, expected bool"),
         (lambda: gd.sum(x, where=a[:4] > 0), ValueError, r"where of shape \(4,\) does not"),
         (lambda: gd.transpose(x, (0, 0)), ValueError, "transpose: "),

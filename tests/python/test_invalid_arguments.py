@@ -409,8 +409,7 @@ CALLS = {
     "occupancy": (64,),
     **({"schedule": ()} if gpuops.is_available("sim") else {}),
 }
-# Truth values, what is shown of a call, and functions of the caller's that are called.
-NOT_WORDS = {"cold", "checks", "progress", "callback"}
+NOT_WORDS = {"callback"}  # a function of the caller's that is called
 
 
 def words_of(name):
@@ -444,8 +443,6 @@ def test_every_word_of_a_call(name, word):
     f = getattr(gpuops, name)
     at = [*inspect.signature(f).parameters].index(word)
     starts = [f"{name}: ", "device is a string", "there is no device"]
-    if word in ("kernel", "params"):  # they are those of the operation
-        starts.append("reduce: ")
     for value in ODD:
         args, words = [*CALLS[name]], {}
         if at < len(args):
@@ -494,3 +491,59 @@ def test_sources_that_are_no_files(tmp_path):
             (ValueError, OSError), match=r"^compile: .* as a file cannot be read"
         ):
             gpuops.compile(source, device="cpu" if "sim" not in engine.backends() else "sim")
+
+
+FLAGS = {
+    "benchmark": ("cold", lambda **f: gpuops.benchmark("add", (A, A), **f)),
+    "ladder": ("cold", lambda **f: gpuops.ladder("add", A, A, **f)),
+    "sweep": ("cold", lambda **f: gpuops.sweep("transpose", A, device="sim", **f)),
+    "jacobi": ("progress", lambda **f: gpuops.jacobi(SQUARE, V, **f)),
+    "rdf": ("progress", lambda **f: gpuops.rdf(POINTS, 0.5, 10, **f)),
+    "schedule": ("checks", lambda **f: gpuops.schedule(**f)),
+    "astype": ("copy", lambda **f: gpuops.to_device(A, "cpu").astype("f8", **f)),
+    "check": ("quiet", lambda **f: gpuops.course.check("03", "x;", **f)),
+    "sum": ("exact", lambda **f: gpuops.sum(A, **f)),
+}
+
+
+@pytest.mark.skipif(not gpuops.is_available("sim"), reason="needs sim")
+@pytest.mark.parametrize("name", FLAGS)
+def test_what_is_only_truthy_is_no_true(name):
+    word, f = FLAGS[name]
+    for value in ("no", "", 1, 0, np.ones(1, bool)):
+        with pytest.raises(TypeError) as caught:
+            f(**{word: value})
+        said = str(caught.value)
+        assert said == f"{name}: {word} is {value!r}, expected True or False"
+
+
+# Calls that most kernels refuse: no axis is contiguous, no operand plain.
+SPREAD = np.ones((3, 5, 7), np.float32)[:, ::2, ::-1]
+SPREAD_CALLS = {
+    **{name: (SPREAD,) for name in engine.REDUCTIONS},
+    "add": (SPREAD, SPREAD[:1]),
+    "multiply_add": (SPREAD, SPREAD[:1], 2),
+    "fma": (SPREAD, SPREAD[:1], SPREAD),
+    "transpose": (SPREAD,),
+    "matmul": (SPREAD[:, :, :3], SPREAD),
+    "jacobi_step": (gpuops.poisson((4, 4)), np.ones(16), np.ones(16)),
+    "jacobi": (gpuops.poisson((4, 4)), np.ones(16)),
+}
+
+
+@pytest.mark.parametrize("name", SPREAD_CALLS)
+def test_a_refusal_names_the_function_that_was_called(name, place):
+    """Plans say "reduce: this kernel ..."; the caller wrote sum(kernel="rows")."""
+    words = {"axis": (0, 2)} if name in engine.REDUCTIONS and "arg" not in name else {}
+    stem = "jacobi_step" if name == "jacobi" else name
+    for kernel in {
+        *map(str, gpuops.kernels(name, place)),
+        *map(str, gpuops.kernels(stem, place)),
+    }:
+        try:
+            call(name, *SPREAD_CALLS[name], **words, kernel=kernel, device=place)
+        except gpuops.KernelRefusedError as error:
+            said = str(error)
+            assert said.startswith(f"{name}: "), said
+            assert "this kernel" not in said
+            assert not re.search(r"got (others|another|some|more)\b", said), said

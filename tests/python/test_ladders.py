@@ -217,6 +217,8 @@ def test_sweep():
     assert one.best is None
     with pytest.raises(TypeError, match="is an integer"):
         gpuops.sweep(op, *CALLS[op], **options, **{name: [1.5]})
+    with pytest.raises(ValueError, match=f"^sweep: {name} has more than 1000 values"):
+        gpuops.sweep(op, *CALLS[op], **options, **{name: range(10**12)})
 
 
 @needs_sim

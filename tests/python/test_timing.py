@@ -96,6 +96,8 @@ def test_errors_of_the_call_are_the_call_s_own():
         ((gpuops.add, (A, A)), {"n_repeat": 2.0}, TypeError, "n_repeat is an integer"),
         ((gpuops.add, (A, A)), {"n_repeat": True}, TypeError, "n_repeat is an integer"),
         ((gpuops.add, (A, A)), {"n_warmup": -1}, ValueError, "n_warmup is at least 0"),
+        ((gpuops.add, (A, A)), {"n_repeat": 10**7}, ValueError, "^benchmark: n_repeat is at"),
+        ((max, (A, 1)), {"n_repeat": 10**7}, ValueError, "n_repeat is .* at most 1000000, not"),
         ((gpuops.add, (A, A)), {"n_repeat": 10**30}, ValueError, "n_repeat"),
     ],
 )

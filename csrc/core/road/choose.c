@@ -112,6 +112,20 @@ static gop_status plan_row(const gop_ctx *ctx, gop_task *task, const gop_row *ro
     return check_precision(task, row, plan);
 }
 
+/* A plan's refusal names the operation that it belongs to: "reduce: this kernel ...". The
+ * caller is told of the function and the kernel instead: "sum: kernel 'rows' ...". */
+static gop_status refused_by(const gop_task *task, const gop_row *row, gop_status status)
+{
+    static const char self[] = "this kernel ";
+    char said[sizeof gop_error_get()->message];
+    if (status != GOP_REFUSED) return status;
+    snprintf(said, sizeof said, "%s", gop_error_get()->message);
+    const char *const colon = strstr(said, ": "), *const why = colon ? colon + 2 : said;
+    const char *const op = gop_call_name(task->call);
+    if (strncmp(why, self, sizeof self - 1) != 0) return gop_fail(status, "%s: %s", op, why);
+    return gop_fail(status, "%s: kernel '%s' %s", op, row->name, why + sizeof self - 1);
+}
+
 /* ---- values of tunables that a user found best, by `python -m gpuops.tune` ---- */
 
 /* They replace a row's first values, which are shipped. Python reads them from the user's file
@@ -219,7 +233,7 @@ static gop_status choose_by_name(const gop_ctx *ctx, gop_task *task, const char 
         *row = named;
         GOP_TRY(
             resolve_tunables(ctx, task, named)); /* a wrong argument comes before a refusal */
-        return plan_row(ctx, task, named, plan);
+        return refused_by(task, named, plan_row(ctx, task, named, plan));
     }
     for (int r = 0; r < ladder->count; r++)
         if (ladder->rows[r]->before && strcmp(ladder->rows[r]->before, kernel) == 0)
@@ -258,9 +272,8 @@ static int next_candidate(const gop_choice *choice, const double *seconds, uint3
 
 static gop_status is_passed_over(const gop_task *task, const gop_candidate *candidate)
 {
-    return gop_fail(GOP_REFUSED, "%s: kernel '%s' is chosen for %s",
-                    gop_descriptor_of(task->call->op)->name, candidate->row->name,
-                    candidate->when);
+    return gop_fail(GOP_REFUSED, "%s: kernel '%s' is chosen for %s", gop_call_name(task->call),
+                    candidate->row->name, candidate->when);
 }
 
 /* Whether a candidate runs the task. */
@@ -322,7 +335,9 @@ static gop_status say_why(const gop_ctx *ctx, gop_task *task, const gop_choice *
     int nearest = 0;
     for (int c = 0; c < choice->count; c++) {
         const int near = nearness(ctx, task, &choice->candidates[c]);
-        const gop_status status = try_candidate(ctx, task, &choice->candidates[c], plan);
+        const gop_candidate *const candidate = &choice->candidates[c];
+        const gop_status status =
+            refused_by(task, candidate->row, try_candidate(ctx, task, candidate, plan));
         if (status == GOP_BAD_TYPE) return status;
         if (near < nearest) continue;
         const char *const said = gop_error_get()->message, *const colon = strstr(said, ": ");
@@ -342,7 +357,7 @@ gop_status gop_choose(const gop_ctx *ctx, gop_task *task, const char *kernel, in
         return gop_fail(GOP_DEVICE_UNSUPPORTED,
                         "%s: %s has no kernels of this operation; take another device, such as "
                         "'cpu'",
-                        gop_descriptor_of(task->call->op)->name, ctx->backend->name);
+                        gop_call_name(task->call), ctx->backend->name);
     if (kernel) return choose_by_name(ctx, task, kernel, timing, ladder, row, plan);
     *row = choose_candidate(ctx, task, ladder->choice, NULL, plan);
     if (!*row && is_exact(task))
@@ -353,7 +368,7 @@ gop_status gop_choose(const gop_ctx *ctx, gop_task *task, const char *kernel, in
     if (!*row) return say_why(ctx, task, ladder->choice, plan);
     if (task->call->ntunables == 0) return GOP_OK;
     GOP_TRY(resolve_tunables(ctx, task, *row));
-    return plan_row(ctx, task, *row, plan);
+    return refused_by(task, *row, plan_row(ctx, task, *row, plan));
 }
 
 gop_status gop_choose_before(const gop_ctx *ctx, gop_task *task, const gop_row **row,
@@ -402,7 +417,8 @@ int gop_weigh(const gop_ctx *ctx, gop_task *task, gop_weighed *list, int most)
         it->seconds = seconds ? seconds[c] : 0;
         it->when = candidate->when;
         it->why = candidate->why;
-        if (try_candidate(ctx, task, candidate, &plan) != GOP_OK)
+        const gop_status status = try_candidate(ctx, task, candidate, &plan);
+        if (refused_by(task, candidate->row, status) != GOP_OK)
             snprintf(it->refusal, sizeof it->refusal, "%.511s", gop_error_get()->message);
     }
     task->plan = chosen;

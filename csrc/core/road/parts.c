@@ -192,7 +192,7 @@ static gop_status run_panels(cut *c)
     panels->launch = launch_panel;
     for (int i = 0; i < call->nin; i++)
         if (c->axis[i] >= 0) c->input[panels->nin++] = i;
-    gop_status status = gop_named(gop_descriptor_of(call->op)->name, take_memory(c));
+    gop_status status = gop_named(gop_call_name(call), take_memory(c));
     if (status == GOP_OK) status = backend->panels(c->ctx, panels);
     for (int k = 0; k <= panels->nin; k++) backend->release(c->ctx, c->memory[k]);
     if (c->scratch) backend->release(c->ctx, c->scratch);

@@ -133,7 +133,7 @@ static gop_status set_cuts(const gop_task *task, const int64_t *box, const int8_
         if (k == CUT_AXES || n > INT32_MAX / boxes)
             return gop_fail(GOP_REFUSED,
                             "%s: the tiled kernel takes at most 2^31 - 1 boxes, cut along %d "
-                            "axes, got more",
+                            "axes; this call needs more",
                             add_name(task), CUT_AXES);
         cut_axis &cut = plan->p.cut[k];
         boxes *= n;
@@ -292,8 +292,10 @@ gop_status add_tiles(const gop_task *task, int processors, tiled_plan *plan)
     if (count == 1 || e.stride[0][e.rank - 1] != 1)
         return gop_fail(GOP_REFUSED,
                         "%s: the tiled kernel takes outputs whose fastest axis has no gaps and "
-                        "inputs of which one lies in another order, got others",
-                        add_name(task));
+                        "inputs of which one lies in another order; %s",
+                        add_name(task),
+                        count == 1 ? "the inputs of this call lie in the order of its output"
+                                   : "the output of this call has gaps");
     for (int64_t bytes = MOST_BYTES;; bytes /= 2) {
         GOP_TRY(plan_boxes(task, near, sides, count, bytes / item, plan));
         const bool fits = plan->shared <= SHARED_BYTES;

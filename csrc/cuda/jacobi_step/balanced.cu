@@ -339,6 +339,8 @@ static gop_status jacobi_step_balanced_plan(const gop_ctx *ctx, const gop_task *
                                             gop_plan *plan)
 {
     const gop_dtype dtype = task->in[0].dtype;
+    if (task->call->params.jacobi_step.grid.axes > 0)
+        return jacobi_plan_slices(ctx, task, plan); /* refuses it */
     if (!task->call->params.jacobi_step.csr)
         return gop_fail(GOP_REFUSED,
                         "jacobi_step: the balanced kernel takes a CSR matrix, got a dense A; "

@@ -113,6 +113,16 @@ enum {
     ROWS_PAIRED = 128           /* bytes of a row, beyond which a block alone on its SM waits */
 };
 
+/* Elements of a row, from which on many rows are worth a warp, or eight threads. */
+static int64_t least_row(const gop_task *task)
+{
+    const gop_reduction &g = task->geometry.reduction;
+    const int64_t item = item_of(task);
+    if (g.reduced > 1) return LANES + 1;
+    if (comes_in_order(task)) return 33;
+    return item > 1 && reduce_divides(task, group_of_lanes(item), item) ? 48 : 96;
+}
+
 static int are_short_rows(const gop_ctx *ctx, const gop_task *task)
 {
     const gop_reduction &g = task->geometry.reduction;
@@ -126,7 +136,7 @@ static int are_short_rows(const gop_ctx *ctx, const gop_task *task)
         (ordered || item > 2 || g.count + (item == 1) < ROWS_SMALL || bytes < ROWS_SMALL_BYTES))
         return 0;
     if (ordered && pitch > ROWS_ORDERED && blocks < ROWS_FULL) return 0;
-    if (!ordered && pitch <= ROWS_PAIRED) return g.outputs > FEW;
+    if (!ordered && (pitch <= ROWS_PAIRED || g.count < least_row(task))) return g.outputs > FEW;
     return blocks >= (pitch > ROWS_PAIRED ? 2 : 1);
 }
 
@@ -160,8 +170,10 @@ static int are_no_odd_bytes(const gop_ctx *, const gop_task *task)
 
 enum {
     FEW_BLOCK = 8,      /* leaves of an output of which vectorized makes a block, */
-    FEW_BYTES = 16,     /* of items of a byte */
+    FEW_BYTES = 16,     /* of items of a byte, and of two where any and all test them */
     FEW_MOST = 840,     /* of all outputs */
+    FEW_TESTED = 700,   /* the same of any and all of items up to 8 bytes, .. */
+    FEW_NARROW = 320,   /* .. of items of up to two bytes */
     FEW_POSITIONS = 512 /* the same of positions */
 };
 
@@ -173,9 +185,14 @@ static int are_few_leaves(const gop_ctx *, const gop_task *task)
     const int64_t item = item_of(task), leaves = reduce_leaves(g);
     if (comes_in_order(task) || g.count <= LEAF) return 1;
     const bool is_sum = op == GOP_SUM || op == GOP_MEAN;
+    const bool tests = op == GOP_ANY || op == GOP_ALL;
     const bool is_block =
-        item <= (is_sum ? 1 : 4) && leaves <= (item == 1 ? FEW_BYTES : FEW_BLOCK);
-    return !is_block && g.outputs * leaves < (has_position(task) ? FEW_POSITIONS : FEW_MOST);
+        item <= (is_sum ? 1 : 4) && leaves <= (item <= (tests ? 2 : 1) ? FEW_BYTES : FEW_BLOCK);
+    const int most = has_position(task)   ? FEW_POSITIONS
+                     : !tests || item > 8 ? FEW_MOST
+                     : item > 2           ? FEW_TESTED
+                                          : FEW_NARROW;
+    return !is_block && g.outputs * leaves < most;
 }
 
 /* ---- short ---- */
@@ -202,16 +219,6 @@ enum {
     LINES_FEW = FEW / 2, /* leaves in lines, too few for a warp each where loads are short */
     LINES_ALONE = 128    /* bytes of a line that is read item by item */
 };
-
-/* Elements of a row, from which on many rows are worth a warp, or eight threads. */
-static int64_t least_row(const gop_task *task)
-{
-    const gop_reduction &g = task->geometry.reduction;
-    const int64_t item = item_of(task);
-    if (g.reduced > 1) return LANES + 1;
-    if (comes_in_order(task)) return 33;
-    return item > 1 && reduce_divides(task, group_of_lanes(item), item) ? 48 : 96;
-}
 
 static int are_long_lines(const gop_ctx *, const gop_task *task)
 {
@@ -286,12 +293,13 @@ static const gop_candidate candidates[] = {
      .when =
          "rows one upon the other: of 13 elements and more (2 of items of a byte, 3 of two, "
          "8 MiB, where order does not matter); a block of 128 rows an SM at least, two "
-         "from 129 bytes on, 8 in order beyond 256 bytes; in any order up to 128 bytes "
-         "more than 1024 rows",
+         "from 129 bytes on, 8 in order beyond 256 bytes; in any order up to 128 bytes, or too "
+         "short for vectorized, more than 1024 rows",
      .why = "120 MB 1.2 to 6.4 times as fast as the best of the others: H200, 2026-11-27; of "
             "13 elements and more 0.26 to 0.91 of their time (31 of 32 drawn), up to 1024 rows "
             "0.94 to 1.95 (9), short rows of bytes 0.57 to 1.04 (19), sums of two and three "
-            "halves twice (3): H200, 2026-11-29"},
+            "halves twice (3), 31,357 rows of 73 float32 5.4 us, indexed 22.3: H200, "
+            "2026-11-29"},
     {.row = &reduce_columns_row,
      .suits = are_no_odd_bytes,
      .when = "outputs side by side; not bytes in lines that no two columns divide, of 129 to "
@@ -300,15 +308,20 @@ static const gop_candidate candidates[] = {
             "matters; those bytes 0.63 to 0.78 by indexed (4): H200 and H100, 2026-11-27"},
     {.row = &reduce_few_row,
      .suits = are_few_leaves,
-     .when = "up to 1024 leaves of 2048 elements; where order does not matter, of outputs of "
-             "several leaves not 2 to 8 of items up to 4 bytes (sums of bytes alone; 16 of "
-             "bytes), and not from 840 in all on, of positions from 512",
+     .when =
+         "up to 1024 leaves of 2048 elements; where order does not matter, of outputs of "
+         "several leaves not 2 to 8 of items up to 4 bytes (sums of bytes alone; 16 of "
+         "bytes, and of halves that any and all test), and not from 840 in all on, of "
+         "positions from 512, of any and all of items up to 8 bytes from 700, up to 2 bytes "
+         "from 320",
      .why = "all loads on their way at once: 10 float32 3.55 us, CuPy 3.48, a million 8.5, "
             "CuPy 9.1: H200, 2026-11-21 and 22; those leaves by vectorized .66 to .96 of its "
             "time (34 of 37 drawn), sums of larger items 1.06 to 1.3 (6 of 6), from 840 leaves "
             "on .71 to 1.05 (20 of 22, once 1.37), positions from 512 .83 to 1.02 (13 of 13): "
             "H200 and H100, 2026-11-28 and 29; of several outputs .58 to 1.09 (7), of 9 to 16 "
-            "leaves of bytes .80 to .93, once 1.27 (5): H200, 2026-11-29"},
+            "leaves of bytes .80 to .93, once 1.27 (5), any and all of halves .82 to .92 (5), "
+            "from 700 leaves on .84 to .97 (11), of 1 and 2 bytes from 320 .77 to .93 (6): "
+            "H200, 2026-11-29"},
     {.row = &reduce_short_row,
      .suits = are_light,
      .when =

@@ -51,6 +51,7 @@ const gop_backend gop_cuda_backend = {
     .launch = gop_cuda_launch,
     .unload = gop_cuda_unload,
     .check = gop_jacobi_step_look,
+    .keep = gop_cuda_keep,
 };
 
 extern "C" __attribute__((visibility("default"))) const gop_backend *

@@ -3,7 +3,9 @@
  *
  * The default pool hands everything back to the driver at each synchronisation and is shared
  * with other libraries. Ours keeps its memory, so that a call like the last one allocates in
- * microseconds; if the device is full, it gives back what is unused and tries again.
+ * microseconds; if the device is full, it gives back what is unused and tries again. The pool
+ * takes half a microsecond for each array that is made or freed, so a thread keeps the last
+ * small ones itself: what frees them and what they are for is work of one stream.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -69,15 +71,57 @@ static gop_status out_of_memory(gop_cuda_thread *t, size_t bytes)
     return GOP_NO_DEVICE_MEMORY;
 }
 
+/* ---- what is kept ---- */
+
+static int is_kept(const gop_cuda_thread *t, size_t bytes)
+{
+    return t->pool && t->stream == cudaStreamLegacy && bytes <= GOP_CUDA_SPARE_BYTES;
+}
+
+/* The spare block of so many bytes that was freed last; NULL if there is none. */
+static void *take_spare(gop_cuda_thread *t, size_t bytes)
+{
+    for (int k = t->spares - 1; k >= 0 && is_kept(t, bytes); k--) {
+        if (t->spare[k].bytes != bytes) continue;
+        void *const memory = t->spare[k].memory;
+        t->spares--;
+        memmove(&t->spare[k], &t->spare[k + 1], (t->spares - k) * sizeof t->spare[0]);
+        return memory;
+    }
+    return NULL;
+}
+
+void gop_cuda_keep(gop_ctx *ctx, void *memory, size_t bytes)
+{
+    gop_cuda_thread *t = thread_of(ctx);
+    if (!is_kept(t, bytes) || gop_cuda_in_forked_child()) {
+        gop_cuda_release(ctx, memory);
+        return;
+    }
+    if (t->spares == GOP_CUDA_SPARE) { /* the one that waited longest goes */
+        gop_cuda_release(ctx, t->spare[0].memory);
+        t->spares--;
+        memmove(&t->spare[0], &t->spare[1], t->spares * sizeof t->spare[0]);
+    }
+    t->spare[t->spares++] = {memory, bytes};
+}
+
+static void release_spares(gop_cuda_thread *t)
+{
+    while (t->spares > 0) gop_cuda_release(&t->base, t->spare[--t->spares].memory);
+}
+
 gop_status gop_cuda_alloc(gop_ctx *ctx, size_t bytes, void **memory)
 {
     gop_cuda_thread *t = thread_of(ctx);
-    int previous;
-    GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
     const int fault = gop_services->fault("cuda.alloc");
+    int previous;
+    if (!fault && (*memory = take_spare(t, bytes))) return GOP_OK;
+    GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
     cudaError_t code = fault ? cudaErrorMemoryAllocation : take_block(t, bytes, memory);
     if (code == cudaErrorMemoryAllocation && !fault) {
         cudaGetLastError();
+        release_spares(t);
         /* What other streams freed counts only once they are done. */
         code = cudaDeviceSynchronize();
         if (code == cudaSuccess && t->pool) code = cudaMemPoolTrimTo(t->pool, 0);

@@ -20,7 +20,15 @@ enum {
     GOP_CUDA_REPEATED = 64, /* launches that a context keeps in mind */
     GOP_CUDA_SLOTS = 28,    /* of the pinned ring, a direction */
     GOP_CUDA_SLOT_BYTES = 2 << 20,
+    GOP_CUDA_SPARE = 8,             /* freed device arrays that a context keeps, .. */
+    GOP_CUDA_SPARE_BYTES = 1 << 20, /* .. each of so many bytes at most */
 };
+
+/* Memory of a freed device array, for the next one of as many bytes. */
+typedef struct gop_cuda_spare {
+    void *memory;
+    size_t bytes;
+} gop_cuda_spare;
 
 enum gop_direction { GOP_UPLOAD, GOP_DOWNLOAD };
 
@@ -32,8 +40,10 @@ struct gop_cuda_thread {
     cudaEvent_t events[GOP_EVENTS];
     cudaStream_t own;   /* for calls on host arrays; stream is where work goes now */
     cudaMemPool_t pool; /* NULL where the device has none: plain cudaMalloc */
-    char *zero_copy;    /* pinned memory for small operands, made on first use */
-    int zero_copies;    /* blocks of it in use, and bytes up to the last one's end */
+    gop_cuda_spare spare[GOP_CUDA_SPARE];
+    int spares;
+    char *zero_copy; /* pinned memory for small operands, made on first use */
+    int zero_copies; /* blocks of it in use, and bytes up to the last one's end */
     size_t zero_copy_bytes;
     cudaEvent_t ordered;   /* for waiting on, and being waited for by, other streams */
     cudaStream_t up, down; /* of calls in panels; made on first use */
@@ -87,6 +97,7 @@ void gop_cuda_leave(int ordinal, int previous);
 gop_status gop_cuda_pool_open(int ordinal, cudaMemPool_t *pool);
 gop_status gop_cuda_alloc(gop_ctx *ctx, size_t bytes, void **memory);
 void gop_cuda_release(gop_ctx *ctx, void *memory);
+void gop_cuda_keep(gop_ctx *ctx, void *memory, size_t bytes);
 void *gop_cuda_zero_copy(gop_ctx *ctx, size_t bytes);
 gop_status gop_cuda_whose(const void *memory, int *ordinal);
 

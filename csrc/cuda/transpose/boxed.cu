@@ -323,8 +323,8 @@ static gop_status transpose_boxed_plan(const gop_ctx *ctx, const gop_task *task,
     if (!fits)
         return gop_fail(GOP_REFUSED,
                         "transpose: the boxed kernel takes arrays of several items and at most "
-                        "%d axes that do not merge, got others",
-                        COUNTED);
+                        "%d axes that do not merge; this call has %lld items and %d axes",
+                        COUNTED, (long long)g.size, g.rank);
     plan->launch =
         p.rows ? item == 1 ? transpose_boxed<uint8_t, SIDE, true>
                            : transpose_boxed<uint16_t, SIDE, true>

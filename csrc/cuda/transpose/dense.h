@@ -20,7 +20,7 @@ static inline gop_status transpose_is_dense(const gop_task *task)
     }
     if (p.size == 0 || (in == p.size && out == p.size)) return GOP_OK;
     return gop_fail(GOP_REFUSED, "transpose: a copy as a yardstick takes arrays without gaps, "
-                                 "got strides that leave some");
+                                 "but an array of this call has some");
 }
 
 #endif

@@ -327,7 +327,8 @@ static gop_status transpose_gathered_plan(const gop_ctx *ctx, const gop_task *ta
     if (!fits)
         return gop_fail(GOP_REFUSED,
                         "transpose: the gathered kernel takes items of 1 and 2 bytes in "
-                        "lines of 16 bytes and more, got others");
+                        "lines of 16 bytes and more; this call has items of %d bytes%s",
+                        item, item > 2 ? "" : " in lines that it cannot gather");
     plan->cost = (float)transpose_gather_turns(p, item);
     plan->launch = item == 1 ? transpose_gathered<uint8_t> : transpose_gathered<uint16_t>;
     const int64_t at_once =

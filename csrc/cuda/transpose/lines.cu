@@ -198,8 +198,9 @@ static gop_status transpose_lines_plan(const gop_ctx *, const gop_task *task, go
             "transpose: the lines kernel takes at most %d axes of which the "
             "fastest stays, in lines of at least %d bytes that start and end at "
             "multiples of 16, or unaligned ones of at least %lld bytes in an output "
-            "without gaps, got others",
-            LINE_AXES, 16 * LEAST_LINE, (long long)least_across(item));
+            "without gaps; this call has %d axes and lines of %lld bytes",
+            LINE_AXES, 16 * LEAST_LINE, (long long)least_across(item), g.rank,
+            (long long)g.extent[last] * item);
     if (is_aligned) {
         line_axes &p = *GOP_OWN(line_axes, plan);
         plan->launch = transpose_lines;

@@ -49,7 +49,7 @@ static gop_status transpose_packed_plan(const gop_ctx *, const gop_task *task, g
     GOP_TRY(transpose_planes(task->geometry.permutation, 128 / item, &p));
     if (p.in_x != 1 || p.out_y != 1)
         return gop_fail(GOP_REFUSED, "transpose: the packed kernel takes arrays whose fastest "
-                                     "axes have no gaps, got some");
+                                     "axes have no gaps; one of this call has");
     int64_t items = p.nx | p.ny | p.in_y | p.out_x;
     for (int axis = 0; axis < p.rank; axis++) items |= p.in[axis] | p.out[axis];
     const int64_t multiple = transpose_alignment(task, items, item);

@@ -138,7 +138,7 @@ static gop_status plan_pixels(const gop_task *task, const gop_permutation &g, go
     if (places % V::G != 0 || transpose_alignment(task, 4, 1) % 4 != 0)
         return gop_fail(GOP_REFUSED,
                         "transpose: the pixels kernel takes arrays and rows that start "
-                        "and end at multiples of 4 bytes, got others");
+                        "and end at multiples of 4 bytes; those of this call do not");
     plan->launch = t.is_brief ? transpose_pixels<T, false> : transpose_pixels<T, true>;
     return GOP_OK;
 }
@@ -154,8 +154,8 @@ static gop_status transpose_pixels_plan(const gop_ctx *, const gop_task *task, g
     if (!pixels_stay)
         return gop_fail(GOP_REFUSED,
                         "transpose: the pixels kernel takes permutations that leave "
-                        "a fastest axis of 3 items of 1 to 8 bytes in its place, "
-                        "got another");
+                        "a fastest axis of 3 items of 1 to 8 bytes in its place; that of this "
+                        "call does not");
     for (int k = 0; k < last; k++) g.in[k] /= CHANNELS, g.out[k] /= CHANNELS;
     g.size /= CHANNELS;
     g.rank = last;

@@ -167,8 +167,8 @@ static gop_status transpose_planar_plan(const gop_ctx *ctx, const gop_task *task
     if (!from_rows && !find_rows(g, most, g.in, g.out, &axis, &line))
         return gop_fail(GOP_REFUSED,
                         "transpose: the planar kernel takes 2 to %d rows of %d-byte items "
-                        "that become neighbours, or as many neighbours that become rows, got "
-                        "another permutation",
+                        "that become neighbours, or as many neighbours that become rows; "
+                        "the permutation of this call does neither",
                         most, item);
     const int rows = (int)g.extent[axis];
     p.row = from_rows ? g.in[axis] : g.out[axis];
@@ -200,7 +200,7 @@ static gop_status transpose_planar_plan(const gop_ctx *ctx, const gop_task *task
     return gop_fail(GOP_REFUSED,
                     "transpose: the planar kernel takes rows that start and end at "
                     "multiples of 16 bytes and have work for half of a block, with at most %d "
-                    "axes around them, got others",
+                    "axes around them; the rows of this call are not like that",
                     AROUND);
 }
 

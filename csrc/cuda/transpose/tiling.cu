@@ -117,7 +117,8 @@ gop_status transpose_tiling(const char *kernel, const gop_permutation &g, int si
     if (!extend(&p->x, g, g.in, g.out, taken) || !extend(&p->y, g, g.out, g.in, taken))
         return gop_fail(GOP_REFUSED,
                         "transpose: the %s kernel takes permutations that move the fastest "
-                        "axis, between arrays where it has no gaps, got another",
+                        "axis, between arrays where it has no gaps; the permutation of this "
+                        "call leaves it in its place, or an array has gaps",
                         kernel);
     /* The run that leaves more of its tiles empty takes the next axis. */
     for (bool grows = true; grows;) {
@@ -147,9 +148,8 @@ gop_status transpose_tiling(const char *kernel, const gop_permutation &g, int si
     t->is_brief = fits && is_brief(*p, &t->brief);
     if (fits) return GOP_OK;
     return gop_fail(GOP_REFUSED,
-                    "transpose: the %s kernel takes at most %d axes around a "
-                    "tile and 2^31 - 1 "
-                    "tiles, got more",
+                    "transpose: the %s kernel takes at most %d axes around a tile and 2^31 - 1 "
+                    "tiles; this call needs more",
                     kernel, BATCH_AXES);
 }
 
@@ -176,8 +176,7 @@ gop_status transpose_rows_of_16(const char *kernel, const gop_task *task, const 
     const int64_t multiple = transpose_alignment(task, items, item);
     if (multiple % 16 == 0) return GOP_OK;
     return gop_fail(GOP_REFUSED,
-                    "transpose: the %s kernel takes rows that start and end at "
-                    "multiples of 16 "
+                    "transpose: the %s kernel takes rows that start and end at multiples of 16 "
                     "bytes, got a multiple of %d",
                     kernel, (int)multiple);
 }
@@ -193,7 +192,7 @@ gop_status transpose_planes(const gop_permutation &g, int side, planes *p)
     p->tiles = 0;
     if (x == y)
         return gop_fail(GOP_REFUSED, "transpose: kernels of tiles take permutations that move "
-                                     "the fastest axis, got one that leaves it last");
+                                     "the fastest axis; that of this call leaves it last");
     p->nx = g.extent[x], p->in_x = g.in[x], p->out_x = g.out[x];
     p->ny = g.extent[y], p->in_y = g.in[y], p->out_y = g.out[y];
     if (p->nx < THIN || p->ny < THIN)
@@ -206,7 +205,7 @@ gop_status transpose_planes(const gop_permutation &g, int side, planes *p)
     if (across > INT32_MAX / up || batches > INT32_MAX / (across * up))
         return gop_fail(GOP_REFUSED,
                         "transpose: kernels of tiles take at most 2^31 - 1 tiles "
-                        "of %d by %d, got more",
+                        "of %d by %d; this call needs more",
                         side, side);
     p->tiles = across * up * batches;
     p->across = make_fast_divisor(across);

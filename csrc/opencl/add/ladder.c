@@ -112,8 +112,8 @@ static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task,
     if (!is_plain)
         return gop_fail(
             GOP_REFUSED,
-            "%s: kernel '%s' takes arrays that lie in memory alike without gaps, and "
-            "numbers, expected no other broadcast and no strides",
+            "%s: kernel '%s' takes arrays without gaps that lie in memory alike, and numbers; "
+            "this call has gaps, another order or another broadcast",
             names->op, names->row);
     char more[48];
     snprintf(more, sizeof more, " -DNUMBERS=%d%s", numbers,
