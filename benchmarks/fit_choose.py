@@ -37,7 +37,7 @@ CLASS = {"bool": "BIT", "int8": "BYTE", "uint8": "BYTE", "int16": "SHORT", "int3
          "float64": "DOUBLE", "complex64": "PAIR", "complex128": "PAIRS"}  # fmt: skip
 ORDER = ("BIT", "BYTE", "SHORT", "WORD", "LONG", "HALF", "FLOAT", "DOUBLE", "PAIR", "PAIRS")
 # Those whose times stand in their own schedules, wgmma_f16_schedule.cu and dmma_schedule.cu.
-SCHEDULED = ("wgmma_f16", "dmma")
+SCHEDULED = ("wgmma_f16", "dmma", "dmma_tma")
 UNKNOWN = 20.0  # the logarithm of a time that is never the least
 # Rows whose tiles are given: rows and columns of each, what a term costs beside the first's;
 # blocks of a processor at once; terms of the shortest piece of a sum, 0: sums stay whole.
@@ -46,7 +46,6 @@ TILES = {
     "naive": ([[(1, 256, 1)]], (8,), 0),
     "blocktiled": ([[(128, 128, 1)], [(128, 64, 1)], [(64, 64, 1)]], (1, 2, 8), 0),
     "imma": ([[(128, 128, 1)]], (1, 2), 0),
-    "dmma_tma": ([[(64, 64, 1), (128, 128, 1)]], (1,), 128),
     "bf16x3_packed": (
         [[(256, 128, 1), (256, 256, 0.9)], [(128, 128, 1), (256, 256, 0.9)]], (1,), 256),
     "bf16x3": ([[(128, 64, 1), (128, 128, 0.76), (256, 128, 0.61)]], (1,), 128),
@@ -54,14 +53,13 @@ TILES = {
     "outer_mma": ([[(64, 128, 1)]], (4,), 0),
 }  # fmt: skip
 # Those that tiling.h cuts: blocks of a processor.
-HELD = {"small": (4, 8), "bf16x3_small": (1, 2), "mma": (2, 4), "splitk": (1, 2),
-        "gemv_col": (2, 4, 8), "gemv_row": (2, 4, 8), "ring": (2,),
+HELD = {"small": (4, 8), "bf16x3_small": (1, 2), "bf16x3_batch": (1, 2, 4), "mma": (2, 4),
+        "splitk": (1, 2), "gemv_col": (2, 4, 8), "gemv_row": (2, 4, 8), "ring": (2,),
         "skinny_wgmma": (1,), "tall": (2,)}  # fmt: skip
 THIN = {"gemv_col", "gemv_row", "ring", "skinny_wgmma", "tall"}
 # tall: rows and columns, and what a term takes of float32, float64, complex64.
 TALL = ((16, 16, 5, 9, 14), (64, 16, 15, 29, 45), (32, 32, 14, 26, 42), (48, 48, 34, 58, 92),
         (64, 64, 50, 93, 150))  # fmt: skip
-PAIRED = {"dmma_tma", "bf16x3_packed"}  # complex numbers are two of twice the columns
 # Rows and columns, tiles of a block, what it costs in copies of items and of 16 bytes.
 SMALL = ((8, 8, 8, 160, 160), (16, 16, 2, 74, 74), (32, 32, 1, 85, 85), (48, 48, 1, 222, 222),
          (56, 64, 1, 279, 279), (56, 64, 1, 313, 262), (64, 64, 1, 300, 300))  # fmt: skip
@@ -146,20 +144,28 @@ def least(ways, time):
     return min(range(len(ways)), key=lambda way: time(*ways[way]))
 
 
-def thin_cut(p, lines, columns, shortest, held):
-    blocks = up(p["m"], lines) * up(p["n"], columns) * p["batches"]
-    split = max(1, min(held * PROCESSORS // blocks, p["k"] // shortest, 1024))
-    chunk = up(up(p["k"], split), 256) * 256
-    split = max(1, up(p["k"], chunk))
+def thin_cut(p, blocks, lines, columns, shortest, held):
+    """thin_split of tiling.h."""
+    k, item, slots = p["k"], p["item"], held * PROCESSORS
+    most, whole = min(k // shortest, 1024), blocks / slots
+    piece = whole * 2 * p["n"] * max(4, item) / (k * item)
+    launch = (16 << 20) / (k * item * lines * slots)
+    split, least = 1, math.ceil(whole)
+    for waves in range(1, 5):
+        s = min(waves * slots // blocks, most)
+        time = math.ceil(whole * s) / s + s * piece + launch if s > 1 else math.inf
+        if s != split and time <= 0.8 * least:
+            split, least = s, time
+    chunk = up(up(k, split), 256) * 256
+    split = max(1, up(k, chunk))
     return {"lines": lines, "columns": columns, "blocks": blocks * split, "split": split,
             "chunk": chunk}  # fmt: skip
 
 
-def parts_of(k: int, least: int) -> int:
-    parts = 1
-    while parts < 8 and k >= least * parts:
-        parts *= 2
-    return parts
+def adding_turns(split: int) -> int:
+    """splitk_turns of tiling.h; 0 of a sum that is not cut."""
+    adders = 1 if split <= 8 else 8 if split <= 64 else 32
+    return 0 if split < 2 else split if adders == 1 else up(split, adders) + adders
 
 
 def ring_cut(p, columns, width, step, slots):
@@ -202,19 +208,35 @@ def cut_few_columns(row: str, p: dict) -> dict:
         vector = 16 // item if wide else 1
         lanes = 8 if wide and k < 64 * vector else 32
         each = vector * 2 if wide else 4
-        parts, width = parts_of(k, 64 * each), min(8, 1 << (n - 1).bit_length())
-        rows = min(4, max(1, 256 // (width * max(item, 4))))
+        width = min(8, 1 << (n - 1).bit_length())
+        rows, tiles = min(4, max(1, 256 // (width * max(item, 4)))), up(n, width)
+        groups = up(p["m"], rows) * p["batches"]
+        warps = groups * tiles * lanes // 32
+        parts = 1
+        while parts < 8 and warps * parts < (64 if n > 1 else 12) * PROCESSORS:
+            if k < (64 if warps * parts < 12 * PROCESSORS else 320) * each * parts:
+                break
+            parts *= 2
+        teams, full = 8 // parts * (32 // lanes), warps * parts >= 12 * PROCESSORS
         packed = n > 1 or (wide and not (b_along and b_wide))
-        found = thin_cut(p, 8 // parts * rows * (32 // lanes), width, 32 * each * parts, 4)
+        found = thin_cut(p, up(groups, teams) * tiles, teams * rows, width,
+                         k + 1 if full else 32 * each * parts, 4)  # fmt: skip
         return {**found, "step": lanes * vector * parts, "packed": packed, "wide": wide}
     if row == "gemv_col" and p["a"][4] and n == 1 and 1 < p["m"] <= 64:
-        found = thin_cut(p, p["m"], 1, 256, 4)
+        found = thin_cut(p, 1, p["m"], 1, 256, 4)
         return {**found, "step": 256 // p["m"] * (16 // item), "wide": True}
     if row == "gemv_col":
         width = min(16, 1 << (n - 1).bit_length())
         vector = (8 if item == 2 and width > 2 else 16) // item
-        parts = parts_of(k, 16)
-        found = thin_cut(p, 8 // parts * 32 * vector, width, 256, 3 if width < 4 else 2)
+        tiles, down = up(n, width) * p["batches"], up(p["m"], 32 * vector)
+        parts = 1
+        while parts < 8:
+            few = down * tiles * parts < 12 * PROCESSORS
+            if k < (16 if few or along or down < 8 // parts else 64) * parts:
+                break
+            parts *= 2
+        lines = 8 // parts * 32 * vector
+        found = thin_cut(p, up(p["m"], lines) * tiles, lines, width, 256, 3 if width < 4 else 2)
         return {**found, "step": parts, "wide": (not along and wide) or vector == 1}
     if row == "tall":
         return tall_cut(p)
@@ -247,17 +269,25 @@ def cut(row: str, p: dict, tile, held: int, shortest: int) -> dict:
                 "blocks": blocks_of(*ways[way][:3]), "step": 16, "way": way,
                 "wide": rows}  # fmt: skip
     if row == "bf16x3_small":
-        ways = (32, 32), (64, 64), (128, 64)
-        way = least(ways, lambda a, b: up(up(m, a) * up(n, b) * batches, PROCESSORS)
-                    * (a * b + 16 * (a + b)))  # fmt: skip
-        lines, columns = ways[way]
-        blocks = up(m, lines) * up(n, columns) * batches
+        blocks = up(m, 32) * up(n, 32) * batches
         wanted = 2 * PROCESSORS // blocks
         split = max(1, min(wanted, k // 256)) if wanted >= 4 else 1
         chunk = up(up(k, split), 64) * 64
         split = up(k, chunk)
+        return {"lines": 32, "columns": 32, "blocks": blocks * split, "split": split,
+                "chunk": chunk, "step": 64, "wide": wide and b_wide}  # fmt: skip
+    if row == "bf16x3_batch":
+        parts = 1 + (p["class"] == "PAIR")
+        lines, columns = min(((64, 64 // parts), (64 // parts, 64)),
+                             key=lambda tile: up(m, tile[0]) * up(n, tile[1]))  # fmt: skip
+        blocks = up(m, lines) * up(n, columns) * batches
+        wanted = PROCESSORS // blocks
+        split = max(1, min(wanted, k * parts // 256)) if wanted >= 4 else 1
+        chunk = up(up(k, split), 64) * 64
+        split = up(k, chunk)
+        way = int(k * parts > 96 and blocks <= 2 * PROCESSORS)
         return {"lines": lines, "columns": columns, "blocks": blocks * split, "split": split,
-                "chunk": chunk, "step": 32 if way else 64, "way": way,
+                "chunk": chunk, "step": (4 if way else 1) * 32 // parts, "way": way,
                 "wide": wide and b_wide}  # fmt: skip
     if row == "mma":
         rows = wide and b_wide
@@ -298,9 +328,6 @@ def copied(row: str, p: dict, t: dict) -> tuple[int, float]:
     if row == "imma":
         found = [x[0] for x in (p["a"], p["b"]) if not (x[1] and x[2])]
         return len(found), sum(found)
-    if row == "dmma_tma" and p["class"] == "PAIRS":
-        found = p["n"] / 2, *(() if p["a"][1] and p["a"][3] else (p["m"],))
-        return 1, sum(found) * p["batches"] * p["k"] * 8
     return t["packed"], p["b"][0] * t["packed"]
 
 
@@ -309,7 +336,7 @@ def as_read(row: str, s: dict) -> dict:
     columns each."""
     if row in THIN and s["m"] < s["n"]:
         return {**s, "m": s["n"], "n": s["m"], "a": s["b"], "b": s["a"]}
-    if row in PAIRED and s["class"] in ("PAIR", "PAIRS"):
+    if row == "bf16x3_packed" and s["class"] == "PAIR":  # of real numbers
         return {**s, "n": 2 * s["n"], "k": 2 * s["k"], "item": s["item"] // 2}
     return s
 
@@ -348,7 +375,7 @@ def features(row, shapes, tile, way, held, shortest) -> dict:
         lines = min(t["lines"], p["m"]) + min(t["columns"], p["n"])
         found["read"].append(float(t["blocks"] * t["tiles"] * terms * lines * p["item"]))
         found["split"].append(t["split"] > 1)
-        found["parts"].append(t["split"] * (t["split"] > 1))
+        found["parts"].append(adding_turns(t["split"]))
         count, bytes_ = copied(row, p, t)
         found["packed"].append(count)
         found["copied"].append(bytes_)

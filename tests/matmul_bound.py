@@ -23,6 +23,7 @@ CUT = {
     "bf16x3_packed",
     "fp16x2",
     "bf16x3_small",
+    "bf16x3_batch",
     "bf16x3",
     "wgmma_f16",
     "tf32",

@@ -20,7 +20,7 @@ from regret import there
 
 pytestmark = needs_sim
 RECORD = Path(__file__).parents[2] / "benchmarks/results/regret/nvidia-h200.json"
-TENSOR = {"imma", "dmma", "bf16x3_small", "mma", "ring"}  # from 8.0 on
+TENSOR = {"imma", "dmma", "bf16x3_small", "bf16x3_batch", "mma", "ring"}  # from 8.0 on
 HOPPER = {
     "dmma_tma",
     "bf16x3_packed",
@@ -33,7 +33,8 @@ HOPPER = {
 
 
 # Kernels that are newer than most calls on file, which were not timed by them.
-NEWER = ("tall", "outer", "outer_mma", "wgmma_f16", "dmma")
+NEWER = ("bf16x3_batch", "tall", "outer", "outer_mma", "wgmma_f16", "dmma")
+CHANGED = ("dmma_tma",)  # whose times on file are those of a kernel before this one
 
 
 def test_the_choice_for_an_h200_is_what_was_fastest_there():
@@ -41,8 +42,9 @@ def test_the_choice_for_an_h200_is_what_was_fastest_there():
     rows = [regret.again(row, "H200") for row in rows]
     assert len(rows) == 9584
     assert [row["call"] for row in rows if row["refused"]] == []  # what ran there
-    judged = [row for row in rows if row["chosen"] in row["us"] or row["chosen"] not in NEWER]
-    assert len(judged) >= 0.96 * len(rows)
+    known = [row for row in rows if row["chosen"] in row["us"] or row["chosen"] not in NEWER]
+    judged = [row for row in known if row["chosen"] not in CHANGED]
+    assert len(judged) >= 0.95 * len(rows)
     found = np.array([regret.regret(row) for row in judged])
     assert np.mean(found <= 1.05) >= 0.95
     assert np.mean(found <= 1.25) >= 0.99

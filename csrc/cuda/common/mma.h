@@ -88,16 +88,6 @@ GOP_DEVICE void mma_sync(int32_t (&sum)[4], const uint32_t (&a)[4], const uint32
 #endif
 }
 
-/* Multiplies each of a warp's fragments of a by each of b. */
-template <typename S, int DOWN, int ACROSS> GOP_DEVICE void
-mma_sync_each(S (&sum)[DOWN][ACROSS][4], const S (&a)[DOWN][4], const S (&b)[ACROSS][2])
-{
-#pragma unroll
-    for (int m = 0; m < DOWN; m++)
-#pragma unroll
-        for (int n = 0; n < ACROSS; n++) mma_sync(sum[m][n], a[m], b[n]);
-}
-
 /* Loads four matrices of 8 rows of 16 bytes from shared memory: lane l gives the address of row
  * l % 8 of matrix l / 8, and gets bytes 4 q to 4 q + 3 of row g of each. */
 GOP_DEVICE void ldmatrix(uint32_t (&to)[4], uint32_t row)

@@ -110,7 +110,7 @@ template <int N> GOP_DEVICE void tma_store_wait_read(void)
 /* A barrier for the calling warpgroup; `number` names it, from 1 on. */
 GOP_DEVICE void group_wait(int number)
 {
-#if GOP_CODE_SM90
+#ifdef __CUDA_ARCH__
     asm volatile("bar.sync %0, 128;" ::"r"(number) : "memory");
 #endif
 }

@@ -86,6 +86,7 @@ GOP_DEVICE uint64_t make_smem_desc(uint32_t address, int lead, int stride, int s
 #define GOP_SUMS16(i) GOP_SUMS8(sum, i), GOP_SUMS8(sum, i + 8)
 #define GOP_SUMS32(i) GOP_SUMS16(i), GOP_SUMS16(i + 16)
 #define GOP_SUMS64(i) GOP_SUMS32(i), GOP_SUMS32(i + 32)
+#define GOP_SUMS48(i) GOP_SUMS32(i), GOP_SUMS16(i + 32)
 #define GOP_SUMS96(i) GOP_SUMS64(i), GOP_SUMS32(i + 64)
 /* Names of operands in the text of an instruction. */
 #define GOP_TEXT16_0 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
@@ -114,13 +115,16 @@ GOP_DEVICE uint64_t make_smem_desc(uint32_t address, int lead, int stride, int s
 #define GOP_WGMMA_OF(type)                                                                     \
     if constexpr (SUMS == 32)                                                                  \
         GOP_WGMMA_(type, "64", GOP_TEXT32, GOP_SUMS32(0), "32", "33", "34", "35", "36");       \
+    else if constexpr (SUMS == 48)                                                             \
+        GOP_WGMMA_(type, "96", GOP_TEXT32 GOP_TEXT16_2, GOP_SUMS48(0), "48", "49", "50", "51", \
+                   "52");                                                                      \
     else if constexpr (SUMS == 64)                                                             \
         GOP_WGMMA_(type, "128", GOP_TEXT64, GOP_SUMS64(0), "64", "65", "66", "67", "68");      \
     else                                                                                       \
         GOP_WGMMA_(type, "192", GOP_TEXT64 GOP_TEXT16_4 GOP_TEXT16_5, GOP_SUMS96(0), "96",     \
                    "97", "98", "99", "100")
 
-/* sum += a b, or sum = a b where `on` is 0, of 64 rows and 2 SUMS columns: 64, 128 or 192.
+/* sum += a b, or sum = a b where `on` is 0, of 64 rows and 2 SUMS columns: 64, 96, 128 or 192.
  * HALF: float16, else bfloat16. A tile of a lies by rows, or transposed by columns; one of b
  * by columns, or transposed by rows. */
 template <bool HALF, int A_TRANSPOSED = 0, int B_TRANSPOSED = 1, int SUMS>

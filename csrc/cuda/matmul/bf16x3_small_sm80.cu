@@ -1,23 +1,22 @@
 /*
- * bf16x3_small_sm80.cu - matmul of float32 by tensor cores in one launch: small products, and
- * batches.
+ * bf16x3_small_sm80.cu - matmul of float32 by tensor cores in one launch: small products.
  *
  * bf16x3_packed (bf16x3_packed_sm90.cu) spends launches and memory on packing, which does not
  * pay for small products. Here asynchronous copies bring float32 tiles as they lie in memory,
- * and a thread splits its fragments into three bfloat16 in registers. Where tiles are few,
- * several warps share an output's sum. A block notices numbers that three bfloat16 cannot hold
+ * and a thread splits its fragments into three bfloat16 in registers. Four warps share an
+ * output's sum. A block notices numbers that three bfloat16 cannot hold
  * in its own tiles and results. Then it computes its outputs again, term by term.
  */
 #include "cuda/matmul/copied.h"
 #include "cuda/matmul/tiling.h"
 
-enum { BF16X3_SMALL_STAGES = 3, BF16X3_SMALL_WARP = 32 };
+enum { BF16X3_SMALL_STAGES = 3, BF16X3_SMALL_TERMS = 64 };
 
 /* What a plan decides. */
 struct bf16x3_small_cut {
     matmul_cut steps; /* first: matmul_plan_steps fills it */
     int64_t split, chunk;
-    int tile, a_along, b_along, wide;
+    int a_along, b_along, wide;
 };
 
 #if GOP_SM80
@@ -25,18 +24,12 @@ struct bf16x3_small_cut {
 #include "cuda/common/mma.h"
 #include "cuda/matmul/bf16x3_parts.h"
 
-template <int M, int N, int GROUPS> struct bf16x3_small_shape {
-    enum {
-        WARPS = M / BF16X3_SMALL_WARP * (N / BF16X3_SMALL_WARP),
-        THREADS = 32 * WARPS * GROUPS
-    };
-    enum {
-        DEPTH = GROUPS == 4 ? 64 : 32,
-        OWN = DEPTH / GROUPS
-    }; /* terms of a stage, a group's */
-    template <int LINES, bool ALONG, int VECTOR> using tile =
-        copied_tile<float, LINES, DEPTH, ALONG, VECTOR, THREADS, 4, 8>;
-};
+/* Four warps share the sums of a block: each has a part of a stage's terms. */
+enum { BF16X3_SMALL_WARPS = 4, BF16X3_SMALL_OWN = BF16X3_SMALL_TERMS / BF16X3_SMALL_WARPS };
+
+template <bool ALONG, int VECTOR> using bf16x3_small_copied =
+    copied_tile<float, BF16X3_SMALL_TILE, BF16X3_SMALL_TERMS, ALONG, VECTOR,
+                32 * BF16X3_SMALL_WARPS, 4, 8>;
 
 /* Splits x and y into factors. Lowers `least` to the smallest 2 |x| - 1, as bits; a zero wraps
  * to the largest. */
@@ -63,21 +56,20 @@ GOP_DEVICE void bf16x3_small_anew(const matmul_product<float> &p,
     }
 }
 
-/* The first group's sums += those of the others, in order. */
-template <int GROUPS, int WARPS>
-GOP_DEVICE void bf16x3_small_meet(float (&sum)[2][4][4], float *meet, int group)
+/* The first warp's sums += those of the others, in order. */
+GOP_DEVICE void bf16x3_small_meet(float (&sum)[2][4][4], float *meet, int warp)
 {
     __syncthreads();
-    if (group > 0)
+    if (warp > 0)
 #pragma unroll
         for (int k = 0; k < 32; k++)
-            meet[((group - 1) * 32 + k) * WARPS * 32] = sum[k / 16][k / 4 % 4][k % 4];
+            meet[((warp - 1) * 32 + k) * 32] = sum[k / 16][k / 4 % 4][k % 4];
     __syncthreads();
-    if (group == 0)
-        for (int other = 0; other < GROUPS - 1; other++)
+    if (warp == 0)
+        for (int other = 0; other < BF16X3_SMALL_WARPS - 1; other++)
 #pragma unroll
             for (int k = 0; k < 32; k++)
-                sum[k / 16][k / 4 % 4][k % 4] += meet[(other * 32 + k) * WARPS * 32];
+                sum[k / 16][k / 4 % 4][k % 4] += meet[(other * 32 + k) * 32];
 }
 
 /* A lane's factors of 16 terms: q, q + 4, q + 8 and q + 12 of its rows at a, its columns at b.
@@ -122,35 +114,30 @@ GOP_DEVICE void bf16x3_small_multiply(float (&few)[2][4][4], const uint32_t (&fa
     }
 }
 
-template <int M, int N, int GROUPS, bool A_ALONG, bool B_ALONG, int VECTOR>
-__global__ void __launch_bounds__(bf16x3_small_shape<M, N, GROUPS>::THREADS,
-                                  512 / bf16x3_small_shape<M, N, GROUPS>::THREADS)
+template <bool A_ALONG, bool B_ALONG, int VECTOR>
+__global__ void __launch_bounds__(32 * BF16X3_SMALL_WARPS, 16 / BF16X3_SMALL_WARPS)
     matmul_bf16x3_small_kernel(const matmul_product<float> p)
 {
-    typedef bf16x3_small_shape<M, N, GROUPS> shape;
-    typedef typename shape::template tile<M, A_ALONG, VECTOR> of_a;
-    typedef typename shape::template tile<N, B_ALONG, VECTOR> of_b;
-    enum { DEPTH = shape::DEPTH, OWN = shape::OWN, WARPS = shape::WARPS };
+    typedef bf16x3_small_copied<A_ALONG, VECTOR> of_a;
+    typedef bf16x3_small_copied<B_ALONG, VECTOR> of_b;
+    enum { TILE = BF16X3_SMALL_TILE, TERMS = BF16X3_SMALL_TERMS, OWN = BF16X3_SMALL_OWN };
     extern __shared__ __align__(16) float stages[];
     float *const a_stages = stages, *const b_stages = stages + BF16X3_SMALL_STAGES * of_a::SIZE;
     const matmul_geometry &g = p.g;
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % WARPS;
-    const int group = threadIdx.x / 32 / WARPS, row = lane / 4, q = lane % 4;
-    const matmul_tile<float> tile = matmul_tile_of<M, N, 0>(p);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4, q = lane % 4;
+    const matmul_tile<float> tile = matmul_tile_of<TILE, TILE, 0>(p);
 
     /* Prologue: fill the ring. */
     stage_copier<of_a, of_b> copies = {{tile.a, p.a, a_stages, g.a_row, g.a_col, tile.rows},
                                        {tile.b, p.b, b_stages, g.b_col, g.b_row, tile.columns},
                                        (int)tile.terms};
-    const int steps = ((int)tile.terms + DEPTH - 1) / DEPTH;
+    const int steps = ((int)tile.terms + TERMS - 1) / TERMS;
     for (int s = 0; s < BF16X3_SMALL_STAGES - 1; s++) copies.fetch(s);
 
     /* Main loop: wait for a stage, fetch another, split and multiply. */
-    const int m0 = warp % (M / BF16X3_SMALL_WARP) * BF16X3_SMALL_WARP,
-              n0 = warp / (M / BF16X3_SMALL_WARP) * BF16X3_SMALL_WARP;
-    const int own = group * OWN + q;
-    const float *const a_lane = a_stages + (m0 + row) * of_a::LINE + own * of_a::TERM;
-    const float *const b_lane = b_stages + (n0 + row) * of_b::LINE + own * of_b::TERM;
+    const int own = warp * OWN + q;
+    const float *const a_lane = a_stages + row * of_a::LINE + own * of_a::TERM;
+    const float *const b_lane = b_stages + row * of_b::LINE + own * of_b::TERM;
     float sum[2][4][4] = {};
     uint32_t least = 0xffffffffu;
     for (int step = 0, stage = 0; step < steps; step++) {
@@ -175,59 +162,42 @@ __global__ void __launch_bounds__(bf16x3_small_shape<M, N, GROUPS>::THREADS,
         stage = stage == BF16X3_SMALL_STAGES - 1 ? 0 : stage + 1;
     }
 
-    /* Epilogue: add the groups' sums, then store them or compute the tile anew. */
-    if constexpr (GROUPS > 1) {
-        float *const meet = stages + (warp * 32 + lane);
-        bf16x3_small_meet<GROUPS, WARPS>(sum, meet, group);
-    }
+    /* Epilogue: add the warps' sums, then store them or compute the tile anew. */
+    bf16x3_small_meet(sum, stages + lane, warp);
     bool beyond = least < 2 * gop_float_to_bits(IMAGE_SMALLEST) - 1;
-    if (group == 0) {
+    if (warp == 0) {
 #pragma unroll
         for (int k = 0; k < 32; k++)
             beyond |= !(fabsf(sum[k / 16][k / 4 % 4][k % 4]) <= IMAGE_LARGEST);
     }
     if (__syncthreads_or(beyond)) {
-        bf16x3_small_anew(p, tile, shape::THREADS);
-    } else if (group == 0) {
-        matmul_store_fragments(p, tile, sum, m0, n0);
+        bf16x3_small_anew(p, tile, 32 * BF16X3_SMALL_WARPS);
+    } else if (warp == 0) {
+        matmul_store_fragments(p, tile, sum, 0, 0);
     }
 }
 
-template <int M, int N, int GROUPS, bool A_ALONG, bool B_ALONG, int VECTOR>
+template <bool A_ALONG, bool B_ALONG, int VECTOR>
 static gop_status bf16x3_small_enqueue(gop_ctx *ctx, const matmul_product<float> &p)
 {
-    typedef bf16x3_small_shape<M, N, GROUPS> shape;
-    const size_t floats = shape::template tile<M, A_ALONG, VECTOR>::SIZE +
-                          shape::template tile<N, B_ALONG, VECTOR>::SIZE;
+    const size_t floats =
+        bf16x3_small_copied<A_ALONG, VECTOR>::SIZE + bf16x3_small_copied<B_ALONG, VECTOR>::SIZE;
     return GOP_LAUNCH_FOLLOWED(
-        ctx, p.part.split > 1,
-        (matmul_bf16x3_small_kernel<M, N, GROUPS, A_ALONG, B_ALONG, VECTOR>),
-        (matmul_tile_count<M, N>(p)), shape::THREADS,
+        ctx, p.part.split > 1, (matmul_bf16x3_small_kernel<A_ALONG, B_ALONG, VECTOR>),
+        (matmul_tile_count<BF16X3_SMALL_TILE, BF16X3_SMALL_TILE>(p)), 32 * BF16X3_SMALL_WARPS,
         BF16X3_SMALL_STAGES * floats * sizeof(float), p);
 }
 
 static gop_status matmul_bf16x3_small(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     typedef gop_status (*enqueue)(gop_ctx *, const matmul_product<float> &);
-#define OF(M, N, GROUPS)                                                                       \
-    {                                                                                          \
-        {{bf16x3_small_enqueue<M, N, GROUPS, 0, 0, 1>,                                         \
-          bf16x3_small_enqueue<M, N, GROUPS, 0, 0, 4>},                                        \
-         {bf16x3_small_enqueue<M, N, GROUPS, 0, 1, 1>,                                         \
-          bf16x3_small_enqueue<M, N, GROUPS, 0, 1, 4>}},                                       \
-        {                                                                                      \
-            {bf16x3_small_enqueue<M, N, GROUPS, 1, 0, 1>,                                      \
-             bf16x3_small_enqueue<M, N, GROUPS, 1, 0, 4>},                                     \
-            {                                                                                  \
-                bf16x3_small_enqueue<M, N, GROUPS, 1, 1, 1>,                                   \
-                    bf16x3_small_enqueue<M, N, GROUPS, 1, 1, 4>                                \
-            }                                                                                  \
-        }                                                                                      \
-    }
-    static const enqueue kernels[BF16X3_SMALL_TILES][2][2][2] = {OF(32, 32, 4), OF(64, 64, 2),
-                                                                 OF(128, 64, 1)};
+    static const enqueue kernels[2][2][2] = {
+        {{bf16x3_small_enqueue<0, 0, 1>, bf16x3_small_enqueue<0, 0, 4>},
+         {bf16x3_small_enqueue<0, 1, 1>, bf16x3_small_enqueue<0, 1, 4>}},
+        {{bf16x3_small_enqueue<1, 0, 1>, bf16x3_small_enqueue<1, 0, 4>},
+         {bf16x3_small_enqueue<1, 1, 1>, bf16x3_small_enqueue<1, 1, 4>}}};
     const bf16x3_small_cut &cut = *GOP_OWN(const bf16x3_small_cut, task->plan);
-    const enqueue multiply = kernels[cut.tile][cut.a_along][cut.b_along][cut.wide];
+    const enqueue multiply = kernels[cut.a_along][cut.b_along][cut.wide];
     const matmul_product<float> p = matmul_product_of<float>(task, matmul_part_of(task, step));
     return matmul_multiply_chunks(
         ctx, task, p, cut.split, cut.chunk,
@@ -247,7 +217,7 @@ static gop_status matmul_bf16x3_small(gop_ctx *ctx, const gop_task *task, int64_
 static gop_status matmul_bf16x3_small_plan(const gop_ctx *ctx, const gop_task *task,
                                            gop_plan *plan)
 {
-    enum { SHARED = BF16X3_SMALL_STAGES * (128 + 64) * (32 + 4) * 4 };
+    enum { SHARED = BF16X3_SMALL_STAGES * 2 * 64 * (32 + 8) * 4 };
     GOP_TRY(gop_has_code(ctx, "matmul: kernel 'bf16x3_small'", 8,
                          "whose tensor cores take bfloat16"));
     const gop_gemm &g = task->geometry.gemm;
@@ -264,7 +234,7 @@ static gop_status matmul_bf16x3_small_plan(const gop_ctx *ctx, const gop_task *t
     bf16x3_small_cut *const cut = GOP_OWN(bf16x3_small_cut, plan);
     const tiling_of of = tiling_of_task(ctx, task);
     const matmul_tiling t = bf16x3_small_tiling(of);
-    cut->tile = t.way, cut->split = t.split, cut->chunk = t.chunk;
+    cut->split = t.split, cut->chunk = t.chunk;
     if (plan->steps > 1) cut->split = 1, cut->chunk = blocks_for(g.k, 64) * 64;
     plan->scratch = cut->split > 1 ? (size_t)(cut->split * g.batches * g.m * g.n) * 4 : 0;
     cut->a_along = of.a_along, cut->b_along = of.b_along;

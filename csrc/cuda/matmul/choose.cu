@@ -34,7 +34,7 @@
 #define CANDIDATES(ROW) \
     ROW(naive) ROW(small) ROW(blocktiled) ROW(splitk) ROW(tall) ROW(outer) ROW(outer_mma) \
     ROW(imma) ROW(dmma) ROW(dmma_tma) \
-    ROW(bf16x3_packed) ROW(bf16x3_small) ROW(mma) ROW(bf16x3) ROW(wgmma_f16) \
+    ROW(bf16x3_packed) ROW(bf16x3_small) ROW(bf16x3_batch) ROW(mma) ROW(bf16x3) ROW(wgmma_f16) \
     ROW(gemv_col) ROW(gemv_row) \
     ROW(ring) ROW(skinny_wgmma) ROW(tf32) ROW(fp16x2)
 /* clang-format on */
@@ -84,12 +84,6 @@ static bool is_thin(candidate row)
            row == tall;
 }
 
-/* Rows that multiply complex numbers as real ones, of twice the columns and terms. */
-static bool is_real(candidate row)
-{
-    return row == dmma_tma || row == bf16x3_packed;
-}
-
 enum { WAYS = 7 }; /* tiles of a row at most */
 enum factor { A_ALONG, B_ALONG, A_NARROW, B_NARROW, OUT_NARROW, FACTORS };
 /* Of naive, which reads and writes item by item: how long it waits where terms of a or b are
@@ -108,7 +102,7 @@ struct pace {
     float start, pack, add; /* a launch, one that copies first, one that adds pieces of sums */
     float step;             /* of a turn, for each step of its sums: waiting */
     float term, output, block; /* of an SM, for each term of an output, output, block */
-    float turn, piece;         /* of a column that is copied, of a piece of a sum */
+    float turn, piece;         /* of a column that is copied, of a piece of a sum in turn */
     float memory, store, cache, packing;
     float far; /* how much longer steps and bytes take that the L2 cache does not hold */
     float factor[FACTORS]; /* slower where terms of a or b are neighbours, where these or
@@ -129,7 +123,7 @@ static const float L2_FROM = 24e6f, L2_OVER = 40e6f;
 struct read_operand {
     float bytes;
     bool along, narrow; /* terms are neighbours; groups of 16 bytes are not whole */
-    bool straight;      /* lines are of neighbours and begin at multiples of 16 bytes */
+    bool words;         /* halves, of which all pairs are aligned and whole */
 };
 
 static read_operand operand_of(const gop_gemm &g, const void *data, int64_t item, int64_t lines,
@@ -140,12 +134,13 @@ static read_operand operand_of(const gop_gemm &g, const void *data, int64_t item
     const int64_t near = along ? term : line, far = along ? line : term;
     const int64_t length = along ? g.k : lines, rest = along ? lines : g.k;
     bool straight = near == 1 && (rest == 1 || far % group == 0) && (uintptr_t)data % 16 == 0;
+    const bool words = item == 2 && matmul_wide(g, batch, data, near, far, length, 2, 4);
     float bytes = (float)(lines * g.k * item);
     for (int axis = 0; axis < g.batch_rank; axis++) {
         straight = straight && batch[axis] % group == 0;
         if (batch[axis]) bytes *= (float)g.extent[axis];
     }
-    return {bytes, along, !straight || g.k <= 1 || length % group != 0, straight};
+    return {bytes, along, !straight || g.k <= 1 || length % group != 0, words};
 }
 
 struct seen {
@@ -195,6 +190,8 @@ static matmul_tiling tiling_by(const pace &of, const tiling_of &p, gop_dtype dty
         return small_tiling(rows, small_tiles_of(dtype));
     case bf16x3_small:
         return bf16x3_small_tiling(p);
+    case bf16x3_batch:
+        return bf16x3_batch_tiling(p, of.dtypes == PAIR ? 2 : 1);
     case mma:
         return mma_tiling(p);
     case splitk:
@@ -248,10 +245,6 @@ static copies copies_of(const seen &s, const pace &of, const tiling_of &p,
         return {1, s.a.bytes * whole(p.m, t.lines) + s.b.bytes * whole(p.n, t.columns)};
     case imma: /* what does not have its terms side by side */
         return each(!s.a.along || s.a.narrow, !s.b.along || s.b.narrow);
-    case dmma_tma: /* of complex numbers b as real ones, a where its terms are not neighbours */
-        if (of.dtypes < PAIR) return {};
-        return {1, (float)((p.n / 2 + (s.a.along && s.a.straight ? 0 : p.m)) * p.batches) *
-                       (float)(p.k * p.item)};
     default: /* the small operand */
         return t.packed ? copies{1, b_bytes} : copies{};
     }
@@ -275,7 +268,10 @@ static double time_of(const seen &s, const pace &of, const tiling_of &p, const m
     const bool is_naive = of.row == naive;
     float slower = factors(p.a_along, A_ALONG, p.b_along, B_ALONG), late;
     if (is_naive) late = factors(p.a_along, A_LATE, p.b_along, B_LATE);
-    else late = slower *= factors(!t.wide, A_NARROW, !p.b_wide, B_NARROW);
+    else {
+        const float narrower = factors(!t.wide, A_NARROW, !p.b_wide, B_NARROW);
+        late = slower *= of.row == mma && p.words ? sqrtf(narrower) : narrower;
+    }
     const float narrow = (is_naive ? p.batches > 1 : s.narrow) ? of.factor[OUT_NARROW] : 1;
     const float term = is_naive ? of.term * naive_term(p) : of.term;
     const float away = 1 + s.far * of.far;
@@ -294,7 +290,7 @@ static double time_of(const seen &s, const pace &of, const tiling_of &p, const m
         const int64_t blocks = blocks_for(p.k, 256) * p.batches;
         start += (float)(blocks_for(blocks, 8 * (int64_t)p.processors) * p.n) * of.turn;
     }
-    if (t.split > 1) start += of.add + (float)t.split * of.piece;
+    if (t.split > 1) start += of.add + (float)splitk_turns(t.split) * of.piece;
     const float cubes = cube(work / s.faster) + cube(moved / s.memory) + cube(reads / s.faster);
     /* Its cubic root: cbrtf takes ten times as long. */
     return 1e-9 * (double)(start + exp2f(log2f(cubes) * (1 / 3.0f)));
@@ -306,7 +302,8 @@ static double row_time(const seen &s, const pace &of, const tiling_of &whole, go
     if ((of.row == outer || of.row == outer_mma) && whole.k > OUTER_TERMS) return INFINITY;
     const bool swapped = is_thin(of.row) && whole.m < whole.n;
     tiling_of p = whole;
-    if (of.dtypes >= PAIR && is_real(of.row)) p.n *= 2, p.k *= 2, p.item /= 2;
+    if (of.dtypes == PAIR && of.row == bf16x3_packed) /* of real numbers */
+        p.n *= 2, p.k *= 2, p.item /= 2;
     if (swapped) p = tiling_swapped(p);
     const float a_bytes = swapped ? s.b.bytes : s.a.bytes,
                 b_bytes = swapped ? s.a.bytes : s.b.bytes;
@@ -372,7 +369,8 @@ static void expect_anew(const gop_ctx *ctx, const gop_task *task, int all, doubl
                          s.b.along,
                          !s.b.narrow,
                          matmul_dense(g, task->in[0].data, g.m, g.a_row, g.a_col),
-                         matmul_dense(g, task->in[1].data, g.n, g.b_col, g.b_row)};
+                         matmul_dense(g, task->in[1].data, g.n, g.b_col, g.b_row),
+                         s.a.words && s.b.words};
     double least = INFINITY; /* of rows that take every call, which stand first */
     for (const pace &of : paces) {
         if (of.dtypes != dtypes || (!all && 1e-9 * of.start >= least)) continue;
@@ -380,14 +378,16 @@ static void expect_anew(const gop_ctx *ctx, const gop_task *task, int all, doubl
         seconds[of.row] = time;
         if ((of.row == naive || of.row == small) && time < least) least = time;
     }
-    /* Two have a pace for each of their tiles: wgmma_f16_schedule.cu, dmma_schedule.cu. */
+    /* Three have a pace for each of their tiles: wgmma_f16_schedule.cu, dmma_schedule.cu. */
     if (dtypes == HALF && (all || 1e-6 * WGMMA_F16_LAUNCH < least)) {
         matmul_schedule schedule;
         seconds[wgmma_f16] = wgmma_f16_choose(ctx, task, &schedule);
     }
     if ((dtypes == DOUBLE || dtypes == PAIRS) && (all || 1e-6 * DMMA_LAUNCH < least)) {
         dmma_schedule schedule;
+        dmma_tma_schedule tiles;
         seconds[dmma] = dmma_choose(ctx, task, false, &schedule);
+        seconds[dmma_tma] = dmma_tma_choose(ctx, task, &tiles);
     }
     if (task->call->params.matmul.precision > GOP_HIGHEST) expect_lower(task, seconds);
 }

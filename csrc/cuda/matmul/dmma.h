@@ -6,6 +6,7 @@
 #ifndef GOP_CUDA_MATMUL_DMMA_H
 #define GOP_CUDA_MATMUL_DMMA_H
 
+#include "cuda/common/tile_scheduler.h"
 #include "cuda/matmul/product.h"
 
 /* ---- tiles ---- */
@@ -15,9 +16,6 @@ enum { DMMA_K = 16, DMMA_LINE = DMMA_K * 8 }; /* terms of a stage; bytes of a li
 /* A tile and that of a warp, blocks that an SM holds, how much longer than the tensor cores'
  * best its products take. */
 #define DMMA_WAYS(WAY)                                                                         \
-    WAY(128, 128, 64, 32, 1, 1.17f)                                                            \
-    WAY(128, 64, 64, 32, 2, 1.30f)                                                             \
-    WAY(64, 128, 64, 32, 2, 1.30f)                                                             \
     WAY(64, 64, 32, 32, 3, 1.21f)                                                              \
     WAY(64, 32, 32, 16, 4, 1.43f)                                                              \
     WAY(32, 64, 16, 32, 4, 1.48f)                                                              \
@@ -48,6 +46,37 @@ struct dmma_schedule {
 static const double DMMA_LAUNCH = 2.7; /* microseconds of a launch */
 /* Seconds of the best; `whole`: no sum is cut. */
 double dmma_choose(const gop_ctx *ctx, const gop_task *task, bool whole, dmma_schedule *best);
+
+/* ---- tiles that TMA fetches, for dmma_tma ---- */
+
+/* A tile and that of a warp, of which an SM has eight; how much longer than the tensor cores'
+ * best its products take, where groups of warps share a tile and where each has its own. */
+#define DMMA_TMA_WAYS(WAY)                                                                     \
+    WAY(128, 128, 64, 32, 0.87f, 1.00f)                                                        \
+    WAY(64, 128, 64, 32, 0.98f, 1.05f)                                                         \
+    WAY(96, 64, 48, 32, 0.93f, 0.86f)                                                          \
+    WAY(64, 96, 32, 48, 0.97f, 0.96f)                                                          \
+    WAY(64, 64, 32, 32, 0.90f, 0.92f)                                                          \
+    WAY(64, 32, 32, 32, 0.96f, 1.16f)                                                          \
+    WAY(32, 64, 32, 32, 0.84f, 1.04f)
+
+struct dmma_tma_tiling {
+    int m, n, groups;
+    float shared, apart;
+};
+#define DMMA_TMA_TILING(M, N, WARP_M, WARP_N, SHARED, APART)                                   \
+    {M, N, 8 / (M / WARP_M * (N / WARP_N)), SHARED, APART},
+static const dmma_tma_tiling dmma_tma_tilings[] = {DMMA_TMA_WAYS(DMMA_TMA_TILING)};
+enum { DMMA_TMA_TILINGS = sizeof dmma_tma_tilings / sizeof *dmma_tma_tilings };
+
+/* How a call is cut: a tiling, the items of its blocks, and rings of stages in shared memory,
+ * one that groups of warps share or one for each. */
+struct dmma_tma_schedule : tile_schedule {
+    int way, rings;
+};
+
+/* Seconds of the best; no sum is cut where `a @ a.T` has to be symmetric. */
+double dmma_tma_choose(const gop_ctx *ctx, const gop_task *task, dmma_tma_schedule *best);
 
 /* ---- complex numbers ---- */
 

@@ -1,11 +1,12 @@
 /*
- * dmma_schedule.cu - which tiles, clusters and pieces of sums 'dmma' takes: those that are
- * expected to be done first.
+ * dmma_schedule.cu - which tiles, clusters and pieces of sums 'dmma' takes, and which tiles,
+ * groups of warps and pieces 'dmma_tma': those that are expected to be done first.
  *
  * Tiles of blocks that an SM holds at once share its tensor cores, so a call is so many turns
  * of blocks, and a turn the products of all of them, or the waiting of one. Beside that,
  * memory has to move operands, results and pieces of sums, and the L2 cache what tiles fetch;
- * the squares make it the longest of the three, more where two are alike.
+ * the squares make it the longest of the three, more where two are alike. Of dmma_tma an SM has
+ * one block, whose groups go on from tile to tile.
  */
 #include <math.h>
 
@@ -25,14 +26,26 @@ static const float FREE = 0.9f; /* the part of SMs that clusters find room on */
 static const float PAIRS = 2.46f, COPIED = 1.02e6f; /* the copies of complex numbers */
 static const float EIGHT = 1 / 30400.0f;            /* eight terms of an output, at 1.9 GHz */
 
+/* The same of dmma_tma, fitted to 8425 ways of 940 products timed there on 2026-11-30 so that
+ * the way it takes loses little: what is around a call, and around a tile that groups share or
+ * that one has; pieces of sums, and their bytes. */
+static const float TMA_AROUND = 1.27f, TMA_TILE = 1.23f, TMA_OUTPUT = 2.8e-5f;
+static const float TMA_APART = 1.79e-4f; /* for each output */
+static const float TMA_ALONE = 1.39f; /* how much longer the products of a single group take */
+static const float TMA_ACROSS = 0.108f, TMA_ADDING = 2.05f, TMA_PIECE = 0.38f;
+static const float TMA_PARTS = 2.1e6f;
+static const float TMA_THIN = 1.1f; /* slower with at most 16 lines or columns, or 8 terms */
+
 /* What all ways of a call have in common. */
 struct dmma_call {
     const gop_gemm &g;
     int processors;
     bool whole, clusters; /* no sum is cut; blocks may share one */
+    int a_mode, b_mode;
     float single;         /* how much longer products take for copies of 8 bytes */
     float moved, stored;  /* microseconds of operands, of a result */
     float output;         /* of one output */
+    float copies;         /* of complex numbers */
     float faster, memory; /* beside an H200 */
 };
 
@@ -76,8 +89,7 @@ static void try_tile(const dmma_call &c, int way, float *least, dmma_schedule *b
                            EIGHT * tile.slower;
     if (products / ((float)c.processors * c.faster) >= *least) return;
     const auto attempt = [&](int64_t split, int cluster) {
-        dmma_schedule s = *best;
-        s.way = way, s.cluster = cluster;
+        dmma_schedule s = {way, cluster, c.a_mode, c.b_mode, split, g.k, g.k};
         s.chunk = split > 1 ? blocks_for(stages, split) * DMMA_K : g.k;
         s.split = blocks_for(g.k, s.chunk);
         s.part = cluster > 1 ? blocks_for(stages, cluster) * DMMA_K : s.chunk;
@@ -96,6 +108,72 @@ static void try_tile(const dmma_call &c, int way, float *least, dmma_schedule *b
     }
 }
 
+/* ---- dmma_tma ---- */
+
+/* So many tiles one after the other, each of which a group multiplies in `products`. */
+static float tma_turns(const dmma_tma_tiling &tiling, int rings, float tiles, float products)
+{
+    const float outputs = (float)(tiling.m * tiling.n);
+    if (rings == 1) return tiles * (products + TMA_TILE + TMA_OUTPUT * outputs);
+    const float around = TMA_APART * outputs;
+    const float full = floorf(tiles / (float)rings), rest = tiles - full * (float)rings;
+    return full * (products * (float)rings + around) +
+           (rest > 0 ? products * fmaxf(rest, TMA_ALONE) + around : 0);
+}
+
+static float tma_time(const dmma_call &c, const dmma_tma_schedule &s)
+{
+    const dmma_tma_tiling &tiling = dmma_tma_tilings[s.way];
+    const float outputs = (float)(tiling.m * tiling.n), parts = (float)(s.items - s.whole);
+    const float stage = 2 * outputs * EIGHT * (s.rings > 1 ? tiling.apart : tiling.shared) *
+                        (c.a_mode == DMMA_ACROSS ? 1 + TMA_ACROSS : 1);
+    const auto turns = [&](int64_t items, int64_t stages) {
+        return tma_turns(tiling, s.rings, (float)blocks_for(items, c.processors),
+                         (float)stages * stage);
+    };
+    const float work = TMA_AROUND + turns(s.whole, s.stages) +
+                       turns(s.items - s.whole, blocks_for(s.stages, s.slices));
+    const float moved = c.moved + c.stored + parts * outputs * 16 / TMA_PARTS;
+    const float reads =
+        (float)s.tiles * (float)s.stages * (float)(tiling.m + tiling.n) * DMMA_LINE / CACHE;
+    const float w = work / c.faster, m = moved / c.memory, r = reads / c.faster;
+    const bool thin = c.g.m <= 16 || c.g.n <= 16 || c.g.k <= 8;
+    return sqrtf(w * w + m * m + r * r) * (thin ? TMA_THIN : 1) +
+           (s.slices > 1 ? TMA_ADDING + TMA_PIECE * (float)s.slices : 0);
+}
+
+/* The best of a tiling's cuts, if it is better than `least`. */
+static void try_tiling(const dmma_call &c, int way, float *least, dmma_tma_schedule *best)
+{
+    enum { SHORTEST = 4, TURNS = 3 }; /* stages of a piece; turns of pieces */
+    const dmma_tma_tiling &tiling = dmma_tma_tilings[way];
+    const gop_gemm &g = c.g;
+    const int64_t down = blocks_for(g.m, tiling.m), across = blocks_for(g.n, tiling.n);
+    const int64_t stages = blocks_for(g.k, DMMA_K);
+    if ((double)down * (double)across * (double)g.batches > 1e9) return;
+    const int64_t rest = down * across * g.batches % c.processors;
+    const auto attempt = [&](int slices, int rings) {
+        dmma_tma_schedule s = {};
+        (tile_schedule &)s =
+            tile_schedule_of(down, across, g.batches, 8, stages, c.processors, slices);
+        s.way = way, s.rings = rings;
+        if (rings > 1 && s.items <= c.processors) return;
+        if (c.whole && tiling.groups > 2 && rings == 1) return; /* whose order depends on it */
+        const float time = tma_time(c, s);
+        if (time < *least) *least = time, *best = s;
+    };
+    for (int turns = 0; turns <= TURNS; turns++) {
+        if (turns > 0 && (c.whole || rest == 0)) break;
+        const int64_t wanted = turns > 0 ? turns * c.processors / rest : 1;
+        const int64_t slices = wanted < stages / SHORTEST ? wanted : stages / SHORTEST;
+        if (turns > 0 && slices < 2) continue;
+        attempt(turns > 0 ? (int)slices : 1, 1);
+        if (tiling.groups > 1) attempt(turns > 0 ? (int)slices : 1, tiling.groups);
+    }
+}
+
+/* ---- both ---- */
+
 /* How an operand's terms are brought to shared memory. */
 static int mode_of(const gop_gemm &g, const int64_t *batch, const void *data, int64_t line,
                    int64_t term, bool along)
@@ -104,61 +182,85 @@ static int mode_of(const gop_gemm &g, const int64_t *batch, const void *data, in
     return matmul_wide(g, batch, data, term, line, g.k, 2) ? DMMA_WIDE : DMMA_ALONG;
 }
 
-static double search(const gop_ctx *ctx, const gop_task *task, bool whole, dmma_schedule *best)
+/* What is known of a call, whose product of real numbers is g. */
+static dmma_call call_of(const gop_ctx *ctx, const gop_task *task, const gop_gemm &g,
+                         const dmma_pairs &pairs, bool whole)
 {
-    dmma_pairs pairs;
-    dmma_plan_pairs(task, 0, &pairs);
-    const gop_gemm g = dmma_geometry(task, pairs);
     const bool a_along = gop_magnitude(g.a_col) <= gop_magnitude(g.a_row) || g.m == 1;
     const bool b_along = gop_magnitude(g.b_row) <= gop_magnitude(g.b_col) && g.n > 1;
     const void *const a = pairs.a_copied ? nullptr : task->in[0].data;
-    *best = {0,
-             1,
-             mode_of(g, g.a, a, g.a_row, g.a_col, a_along),
-             mode_of(g, g.b, task->in[1].data, g.b_col, g.b_row, b_along),
-             1,
-             g.k,
-             g.k};
+    const int a_mode = mode_of(g, g.a, a, g.a_row, g.a_col, a_along),
+              b_mode = mode_of(g, g.b, task->in[1].data, g.b_col, g.b_row, b_along);
     const gop_device_info &info = ctx->info;
     const matmul_speed speed = matmul_speed_of(info);
-    if (g.m <= 0 || g.n <= 0 || g.k <= 0 || g.batches <= 0) return 1e-6 * DMMA_LAUNCH;
     const auto bytes = [&](int64_t lines, const int64_t *batch) {
         float all = (float)(lines * g.k * 8);
         for (int axis = 0; axis < g.batch_rank; axis++)
             if (batch[axis]) all *= (float)g.extent[axis];
         return all;
     };
-    const float operands = bytes(g.m, g.a) + bytes(g.n, g.b);
-    dmma_call c = {g,
-                   info.processors > 0 ? info.processors : 1,
-                   whole,
-                   info.major >= 9,
-                   1 + (best->a_mode != DMMA_WIDE ? SINGLE_A : 0) +
-                       (best->b_mode != DMMA_WIDE ? SINGLE_B : 0),
-                   operands / MEMORY,
-                   (float)(g.batches * g.m * g.n * 8) / STORE * (g.n % 2 ? 1 + ODD_STORE : 1),
-                   OUTPUT * (g.n % 2 ? 1 + ODD_OUTPUT : 1),
-                   speed.clock,
-                   speed.memory};
-    float least = INFINITY;
-    for (int way = 0; way < DMMA_TILES; way++) try_tile(c, way, &least, best);
     const float read = pairs.complex_kind /* of b each number becomes four */
                            ? bytes(g.n, g.b) / 2 + (pairs.a_copied ? bytes(g.m, g.a) : 0)
                            : 0;
-    const float copies = pairs.complex_kind ? PAIRS + read / COPIED : 0;
-    return 1e-6 * (DMMA_LAUNCH + (double)(least + copies));
+    return {g,
+            info.processors > 0 ? info.processors : 1,
+            whole,
+            info.major >= 9,
+            a_mode,
+            b_mode,
+            1 + (a_mode != DMMA_WIDE ? SINGLE_A : 0) + (b_mode != DMMA_WIDE ? SINGLE_B : 0),
+            (bytes(g.m, g.a) + bytes(g.n, g.b)) / MEMORY,
+            (float)(g.batches * g.m * g.n * 8) / STORE * (g.n % 2 ? 1 + ODD_STORE : 1),
+            OUTPUT * (g.n % 2 ? 1 + ODD_OUTPUT : 1),
+            pairs.complex_kind ? PAIRS + read / COPIED : 0,
+            speed.clock,
+            speed.memory};
 }
+
+/* The best of all ways of a kernel, whose shortest time `attempt` finds one by one. */
+template <typename schedule, typename trier>
+static double search(const gop_ctx *ctx, const gop_task *task, bool whole, int ways,
+                     const trier &attempt, schedule *best)
+{
+    dmma_pairs pairs;
+    dmma_plan_pairs(task, 0, &pairs);
+    const gop_gemm g = dmma_geometry(task, pairs);
+    if (g.m <= 0 || g.n <= 0 || g.k <= 0 || g.batches <= 0) return 1e-6 * DMMA_LAUNCH;
+    const dmma_call c = call_of(ctx, task, g, pairs, whole);
+    float least = INFINITY;
+    for (int way = 0; way < ways; way++) attempt(c, way, &least, best);
+    return 1e-6 * (DMMA_LAUNCH + (double)(least + c.copies));
+}
+
+/* What search() found of this question. */
+template <typename schedule> struct dmma_answer {
+    schedule best;
+    double seconds;
+};
 
 double dmma_choose(const gop_ctx *ctx, const gop_task *task, bool whole, dmma_schedule *best)
 {
-    struct answer {
-        dmma_schedule best;
-        double seconds;
-    };
+    typedef dmma_answer<dmma_schedule> answer;
     static remembered<matmul_question, answer, 256> known; /* choice and plan ask, each call */
     const answer found = matmul_ask(&known, ctx, task, whole, [&] {
         answer of = {};
-        of.seconds = search(ctx, task, whole, &of.best);
+        of.best.cluster = 1, of.best.split = 1;
+        of.seconds = search(ctx, task, whole, DMMA_TILES, try_tile, &of.best);
+        return of;
+    });
+    *best = found.best;
+    return found.seconds;
+}
+
+double dmma_tma_choose(const gop_ctx *ctx, const gop_task *task, dmma_tma_schedule *best)
+{
+    typedef dmma_answer<dmma_tma_schedule> answer;
+    static remembered<matmul_question, answer, 256> known;
+    const answer found = matmul_ask(&known, ctx, task, false, [&] {
+        answer of = {};
+        of.best.slices = of.best.rings = of.best.stages = 1;
+        of.seconds =
+            search(ctx, task, of_itself(task->call), DMMA_TMA_TILINGS, try_tiling, &of.best);
         return of;
     });
     *best = found.best;

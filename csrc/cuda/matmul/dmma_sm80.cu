@@ -23,7 +23,7 @@ struct dmma_cut {
     dmma_pairs pairs; /* behind the partial sums */
 };
 
-enum { DMMA_STAGES = 4, DMMA_SHARED = DMMA_STAGES * 256 * DMMA_LINE }; /* of the largest tile */
+enum { DMMA_STAGES = 4, DMMA_SHARED = DMMA_STAGES * 160 * DMMA_LINE }; /* of the largest tile */
 
 #if GOP_SM80
 

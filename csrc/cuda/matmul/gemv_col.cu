@@ -11,8 +11,9 @@
  * shared memory. Blocks of an SM, as registers allow. */
 template <typename T, int COLUMNS> struct columns_shape {
     enum { WIDE = (sizeof(T) == 2 && COLUMNS > 2 ? 8 : 16) / sizeof(T) };
-    enum { FACTORS = 8192 / (COLUMNS * (int)sizeof(sum_t<T>)), BLOCKS = COLUMNS < 4 ? 3 : 2 };
-    enum { TERMS = COLUMNS < 4 ? FACTORS : COLUMNS < 8 ? 512 / COLUMNS : 64 };
+    enum { BYTES = COLUMNS < 4 ? 8192 : 16384, BLOCKS = COLUMNS < 4 ? 3 : 2 };
+    enum { FACTORS = BYTES / (COLUMNS * (int)sizeof(sum_t<T>)) };
+    enum { TERMS = COLUMNS < 4 || FACTORS < 256 ? +FACTORS : 256 };
 };
 
 template <typename T, int V, bool NEAR>
@@ -74,11 +75,10 @@ __global__ void __launch_bounds__(THIN_THREADS, columns_shape<T, COLUMNS>::BLOCK
         const int terms = left < TERMS ? (int)left : TERMS;
         const T *const tile = b + (block.end - begin - left) * g.b_row;
         __syncthreads();
-        for (int at = threadIdx.x; at < TERMS * COLUMNS; at += THIN_THREADS) {
+        for (int at = threadIdx.x; at < terms * COLUMNS; at += THIN_THREADS) {
             const int l = at / COLUMNS, c = at % COLUMNS;
             const S zero = {};
-            b_tile[l][c] =
-                l < terms && c0 + c < g.n ? widen(tile[l * g.b_row + c * g.b_col]) : zero;
+            b_tile[l][c] = c0 + c < g.n ? widen(tile[l * g.b_row + c * g.b_col]) : zero;
         }
         __syncthreads();
         int l = part;
@@ -96,6 +96,7 @@ __global__ void __launch_bounds__(THIN_THREADS, columns_shape<T, COLUMNS>::BLOCK
     }
 
     /* Epilogue: the warps of a sum meet, MEETING columns at a time. */
+    const bool down_first = thin_down_first(g) || g.out_row * (int)sizeof(T) <= 32;
 #pragma unroll
     for (int c = 0; c < COLUMNS; c += MEETING) {
         __syncthreads();
@@ -106,7 +107,8 @@ __global__ void __launch_bounds__(THIN_THREADS, columns_shape<T, COLUMNS>::BLOCK
                 meet[warp][t][NEAR ? lane * V + v : v * 32 + lane] = sum[c + t][v];
         __syncthreads();
         for (int at = threadIdx.x; at < groups * MEETING * LINES; at += THIN_THREADS) {
-            const int x = at % LINES, t = at / LINES % MEETING;
+            const int x = (down_first ? at : at / MEETING) % LINES;
+            const int t = (down_first ? at / LINES : at) % MEETING;
             const int from = at / LINES / MEETING;
             S total = meet[from * parts][t][x];
             for (int w = 1; w < parts; w++) total = plus(total, meet[from * parts + w][t][x]);

@@ -148,53 +148,68 @@ GOP_DEVICE void outer_mma_store(T *out, const T *results, int64_t row, int rows,
 }
 
 template <typename T, bool WIDE_A, bool WIDE_B>
-__global__ void __launch_bounds__(OUTER_MMA_THREADS, 4)
+__global__ void __launch_bounds__(OUTER_MMA_THREADS, 7 + (WIDE_A & WIDE_B))
     matmul_outer_mma_kernel(const matmul_product<T> p, const outer_mma_plan way)
 {
     enum { M = OUTER_MMA_M, N = OUTER_MMA_N, ACROSS = N / 8, LINE = N + OUTER_MMA_PAD };
+    enum { STEPS = WIDE_A && WIDE_B ? 2 : 1 };
     extern __shared__ __align__(16) unsigned char shared[];
     T *const items = reinterpret_cast<T *>(shared);
     const matmul_geometry &g = p.g;
     const matmul_tile<T> tile = outer_tile_of<M, N>(p);
     const int terms = (int)tile.terms, first = threadIdx.x / 32 * 16; /* row of the warp */
 
-    /* Both operands, all terms. */
-    const outer_mma_tile<T, M> a(items, way.a_along, way.log2_terms);
-    const outer_mma_tile<T, N> b(a.end(), way.b_along, way.log2_terms);
+    /* Both operands, all terms; those of two steps are on their way at once. */
+    typedef outer_mma_tile<T, M> of_a;
+    typedef outer_mma_tile<T, N> of_b;
+    const of_a a(items, way.a_along, way.log2_terms);
+    const of_b b(a.end(), way.b_along, way.log2_terms);
 #pragma unroll 1
-    for (int l = 0; l < terms; l += 16) {
-        typename outer_mma_tile<T, M>::template share<WIDE_A ? 8 : 1> of_a;
-        typename outer_mma_tile<T, N>::template share<WIDE_B ? 8 : 1> of_b;
-        a.fetch(of_a, tile.a + l * g.a_col, g.a_row, g.a_col, tile.rows, terms - l);
-        b.fetch(of_b, tile.b + l * g.b_row, g.b_col, g.b_row, tile.columns, terms - l);
-        a.put(of_a, l);
-        b.put(of_b, l);
-    }
-    __syncthreads();
-
-    /* A warp multiplies 16 rows. */
-    float sum[ACROSS][4] = {};
-#pragma unroll 1
-    for (int l = 0; l < terms; l += 16) {
-        uint32_t fa[4];
-        a.template load<false>(fa, first, l);
+    for (int l = 0; l < terms; l += STEPS * 16) {
+        typename of_a::template share<WIDE_A ? 8 : 1> some_a[STEPS];
+        typename of_b::template share<WIDE_B ? 8 : 1> some_b[STEPS];
 #pragma unroll
-        for (int n = 0; n < ACROSS; n += 2) {
-            uint32_t fb[4];
-            b.template load<true>(fb, n * 8, l);
-            mma_sync(sum[n], fa, {fb[0], fb[1]}, T());
-            mma_sync(sum[n + 1], fa, {fb[2], fb[3]}, T());
+        for (int e = 0; e < STEPS; e++) {
+            const int at = l + e * 16;
+            a.fetch(some_a[e], tile.a + at * g.a_col, g.a_row, g.a_col, tile.rows, terms - at);
+            b.fetch(some_b[e], tile.b + at * g.b_row, g.b_col, g.b_row, tile.columns,
+                    terms - at);
         }
+#pragma unroll
+        for (int e = 0; e < STEPS; e++)
+            if (e == 0 || l + e * 16 < terms) {
+                a.put(some_a[e], l + e * 16);
+                b.put(some_b[e], l + e * 16);
+            }
     }
-
-    /* Epilogue: results through the shared memory of the operands. */
     __syncthreads();
-    T *const results = items + first * LINE;
+
+    /* A warp multiplies 16 rows, half of the columns at a time. */
+    T *const results = b.end() + first * LINE;
     T *const out = (T *)p.out + tile.out + first * g.out_row;
     const int rows = tile.rows - first;
     const T *const place = out + threadIdx.x % 32 / 4 * g.out_row;
     const auto is_odd = [](const T *at) { return (uintptr_t)at / sizeof(T) % 2 != 0; };
-    outer_mma_round<LINE>(results, sum, is_odd(place), is_odd(place + 8 * g.out_row));
+    const bool odd = is_odd(place), odder = is_odd(place + 8 * g.out_row);
+#pragma unroll 1
+    for (int column = 0; column < N; column += N / 2) {
+        float sum[ACROSS / 2][4] = {};
+#pragma unroll 1
+        for (int l = 0; l < terms; l += 16) {
+            uint32_t fa[4];
+            a.template load<false>(fa, first, l);
+#pragma unroll
+            for (int n = 0; n < ACROSS / 2; n += 2) {
+                uint32_t fb[4];
+                b.template load<true>(fb, column + n * 8, l);
+                mma_sync(sum[n], fa, {fb[0], fb[1]}, T());
+                mma_sync(sum[n + 1], fa, {fb[2], fb[3]}, T());
+            }
+        }
+        outer_mma_round<LINE>(results + column, sum, odd, odder);
+    }
+
+    /* Epilogue: a warp waits for no other. */
     __syncwarp();
     if (way.wide_out) outer_mma_store_wide<N>(out, results, g.out_row, rows, tile.columns);
     else outer_mma_store<N>(out, results, g.out_row, rows, tile.columns);
@@ -243,7 +258,7 @@ static gop_status matmul_outer_mma_plan(const gop_ctx *ctx, const gop_task *task
     };
     const int both = items(OUTER_MMA_M, of.a_along) + items(OUTER_MMA_N, of.b_along);
     const int results = OUTER_MMA_M * (OUTER_MMA_N + 8);
-    p->shared = 2 * (both > results ? both : results);
+    p->shared = 2 * (both + results);
     return GOP_OK;
 }
 

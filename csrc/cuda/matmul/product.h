@@ -253,13 +253,15 @@ static inline double matmul_step_terms(const gop_ctx *ctx, const gop_task *task,
     return processors * 2.4e9 / (slower * wide);
 }
 
-/* Whether 16 bytes, which hold so many items, are neighbours in an operand's lines wherever a
- * kernel looks: `near` is the stride of items, of which a line has `extent`, `far` of lines. */
+/* Whether 16 bytes, or `bytes`, which hold so many items, are neighbours in an operand's lines
+ * wherever a kernel looks: `near` is the stride of items, of which a line has `extent`, `far`
+ * of lines. */
 static inline bool matmul_wide(const gop_gemm &g, const int64_t *batch, const void *data,
-                               int64_t near, int64_t far, int64_t extent, int64_t items)
+                               int64_t near, int64_t far, int64_t extent, int64_t items,
+                               unsigned bytes = 16)
 {
     bool wide =
-        near == 1 && far % items == 0 && extent % items == 0 && (uintptr_t)data % 16 == 0;
+        near == 1 && far % items == 0 && extent % items == 0 && (uintptr_t)data % bytes == 0;
     for (int axis = 0; axis < g.batch_rank; axis++) wide &= batch[axis] % items == 0;
     return wide;
 }

@@ -7,8 +7,7 @@
  */
 #include "cuda/matmul/tiling.h"
 
-/* Outputs of a block; chunks that a thread adds alone, and that eight share at most. */
-enum { ACROSS = 32, FEW = 8, MANY = 64 };
+enum { ACROSS = 32, FEW = SPLITK_FEW }; /* outputs of a block, or a FEW-th of them */
 
 /* Each of DOWN threads adds every DOWN-th chunk, then the first of them what the others have.
  */
@@ -58,13 +57,14 @@ template <typename T> __global__ void __launch_bounds__(ACROSS *FEW)
 template <typename T>
 gop_status matmul_add_partials(gop_ctx *ctx, const matmul_product<T> &p, const void *partials)
 {
-    const int64_t split = p.part.split, count = p.part.split_stride;
+    const int64_t count = p.part.split_stride;
+    const int adders = splitk_adders(p.part.split);
     const unsigned blocks = (unsigned)blocks_for(count, ACROSS);
-    if (split <= FEW)
+    if (adders == 1)
         return GOP_LAUNCH_EARLY(ctx, matmul_splitk_few_kernel<T>,
                                 (unsigned)blocks_for(count, ACROSS * FEW), ACROSS * FEW, 0, p,
                                 (const sum_t<T> *)partials);
-    if (split <= MANY)
+    if (adders == 8)
         return GOP_LAUNCH_EARLY(ctx, (matmul_splitk_kernel<T, 8>), blocks, dim3(ACROSS, 8), 0,
                                 p, (const sum_t<T> *)partials);
     return GOP_LAUNCH_EARLY(ctx, (matmul_splitk_kernel<T, 32>), blocks, dim3(ACROSS, 32), 0, p,

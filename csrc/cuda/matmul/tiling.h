@@ -5,6 +5,7 @@
 #ifndef GOP_CUDA_MATMUL_TILING_H
 #define GOP_CUDA_MATMUL_TILING_H
 
+#include <math.h>
 #include <stdint.h>
 
 #include "cuda/matmul/tiles.h"
@@ -17,6 +18,7 @@ struct tiling_of {
         b_wide; /* terms are contiguous; all vectors of 16 bytes are aligned and whole */
     bool a_dense,
         b_dense; /* one matrix whose terms follow each other without gaps, at 16 bytes */
+    bool words;  /* halves, of which all pairs are aligned and whole */
 };
 
 /* Whether an operand's lines are neighbours, and its terms follow each other without gaps. */
@@ -29,8 +31,8 @@ static inline bool matmul_dense(const gop_gemm &g, const void *data, int64_t lin
 /* The operands in each other's place. */
 static inline tiling_of tiling_swapped(const tiling_of &p)
 {
-    return {p.n,       p.m,      p.k,       p.batches, p.item,    p.processors,
-            p.b_along, p.b_wide, p.a_along, p.a_wide,  p.b_dense, p.a_dense};
+    return {p.n,      p.m,       p.k,      p.batches, p.item,    p.processors, p.b_along,
+            p.b_wide, p.a_along, p.a_wide, p.b_dense, p.a_dense, p.words};
 }
 
 /* Refuses, for `who`, devices whose blocks have less shared memory. */
@@ -51,6 +53,14 @@ static inline tiling_of tiling_of_task(const gop_ctx *ctx, const gop_task *task)
     const int item = (int)matmul_item(task), items = 16 / item;
     const bool a_along = gop_magnitude(g.a_col) <= gop_magnitude(g.a_row) || g.m == 1;
     const bool b_along = gop_magnitude(g.b_row) <= gop_magnitude(g.b_col) && g.n > 1;
+    const auto of_a = [&](int many, unsigned bytes) {
+        return a_along ? matmul_wide(g, g.a, a, g.a_col, g.a_row, g.k, many, bytes)
+                       : matmul_wide(g, g.a, a, g.a_row, g.a_col, g.m, many, bytes);
+    };
+    const auto of_b = [&](int many, unsigned bytes) {
+        return b_along ? matmul_wide(g, g.b, b, g.b_row, g.b_col, g.k, many, bytes)
+                       : matmul_wide(g, g.b, b, g.b_col, g.b_row, g.n, many, bytes);
+    };
     return {g.m,
             g.n,
             g.k,
@@ -58,11 +68,12 @@ static inline tiling_of tiling_of_task(const gop_ctx *ctx, const gop_task *task)
             item,
             ctx->info.processors,
             a_along,
-            a_along ? matmul_wide(g, g.a, a, g.a_col, g.a_row, g.k, items)
-                    : matmul_wide(g, g.a, a, g.a_row, g.a_col, g.m, items),
+            of_a(items, 16),
             b_along,
-            b_along ? matmul_wide(g, g.b, b, g.b_row, g.b_col, g.k, items)
-                    : matmul_wide(g, g.b, b, g.b_col, g.b_row, g.n, items)};
+            of_b(items, 16),
+            false,
+            false,
+            item == 2 && of_a(2, 4) && of_b(2, 4)};
 }
 
 struct matmul_tiling {
@@ -81,6 +92,8 @@ struct matmul_tiling {
 /* ---- few columns ---- */
 
 enum { THIN_THREADS = 256, THIN_WARPS = THIN_THREADS / 32 };
+/* Warps of an SM that load as fast as memory gives; from how many on all SMs end together. */
+enum { THIN_FULL = 12, THIN_EVEN = 64 };
 
 /* Columns of a block: 1, 2, 4, 8 or 16. */
 static inline int thin_width(int64_t columns, int most)
@@ -97,18 +110,32 @@ static inline constexpr int thin_rows_of(int width, int sum)
     return fit < 1 ? 1 : fit < 4 ? fit : 4;
 }
 
-/* How many chunks of a sum fill the device, which has so many blocks an SM at a time.
+/* How many chunks of a sum, in so many blocks, fill the device, which has `a_processor` blocks
+ * an SM at a time: once, or a few times if that leaves clearly fewer SMs idle in the end.
  * Depends only on the device and the shape, and so do the bits. */
-static inline void thin_split(const tiling_of &p, int64_t shortest, int a_processor,
-                              matmul_tiling *t)
+static inline void thin_split(const tiling_of &p, int64_t blocks, int64_t shortest,
+                              int a_processor, matmul_tiling *t)
 {
-    enum { CHUNKS = 1024 };
-    const int64_t blocks = blocks_for(p.m, t->lines) * blocks_for(p.n, t->columns) * p.batches;
-    const int64_t processors = p.processors > 0 ? p.processors : 1;
-    const int64_t wanted = a_processor * processors / (blocks > 0 ? blocks : 1);
+    enum { CHUNKS = 1024, WAVES = 4, LAUNCH = 16 << 20 }; /* bytes in the time of one */
+    const int64_t slots = a_processor * (int64_t)(p.processors > 0 ? p.processors : 1);
     const int64_t most = p.k / shortest < CHUNKS ? p.k / shortest : CHUNKS;
-    const int64_t split = wanted < most ? wanted : most;
-    t->split = split < 2 ? 1 : split;
+    /* In times of a block's whole sum: all of the product, a piece, a launch more. */
+    const int sum = p.item < 4 ? 4 : p.item;
+    const float whole = (float)blocks / (float)slots, line = (float)(p.k * p.item);
+    const float piece = whole * 2.0f * (float)(p.n * sum) / line;
+    const float launch = (float)LAUNCH / (line * (float)(t->lines * slots));
+    float least = ceilf(whole);
+    t->split = 1;
+    for (int waves = 1; waves <= WAVES; waves++) {
+        int64_t split = waves * slots / (blocks > 0 ? blocks : 1);
+        if (split > most) split = most;
+        if (split < 2 || split == t->split) continue;
+        const float cut = (float)split;
+        const float time = ceilf(whole * cut) / cut + cut * piece + launch;
+        if (time > 0.8f * least) continue;
+        least = time;
+        t->split = split;
+    }
     t->chunk = blocks_for(blocks_for(p.k, t->split), 256) * 256;
     t->split = blocks_for(p.k, t->chunk);
     if (t->split < 1) t->split = 1;
@@ -134,15 +161,26 @@ static inline matmul_tiling gemv_row_tiling(const tiling_of &p)
     const int vector = t.wide ? 16 / p.item : 1;
     const int lanes = gemv_row_lanes(p, t.wide);
     const int each = t.wide ? vector * 2 : 4; /* terms of a lane at a time */
-    t.parts = 1;
-    while (t.parts < THIN_WARPS && p.k >= 64 * each * t.parts) t.parts *= 2;
     t.columns = thin_width(p.n, 8);
-    t.lines =
-        THIN_WARPS / t.parts * thin_rows_of(t.columns, p.item < 4 ? 4 : p.item) * (32 / lanes);
+    const int rows = thin_rows_of(t.columns, p.item < 4 ? 4 : p.item);
+    const int64_t groups = blocks_for(p.m, rows) * p.batches; /* which follow each other */
+    const int64_t tiles = blocks_for(p.n, t.columns), warps = groups * tiles * lanes / 32;
+    const int64_t full = THIN_FULL * (int64_t)p.processors;
+    /* Two turns of a warp are enough where there are few; where columns are, too, it has five.
+     */
+    const int64_t even = THIN_EVEN * (int64_t)p.processors;
+    t.parts = 1;
+    while (t.parts < THIN_WARPS && warps * t.parts < (p.n > 1 ? even : full) &&
+           p.k >= (warps * t.parts < full ? 64 : 320) * each * t.parts)
+        t.parts *= 2;
+    const int teams = THIN_WARPS / t.parts * (32 / lanes);
+    t.lines = teams * rows;
     t.tiles = 1;
     t.step = lanes * vector * t.parts;
     t.packed = p.n > 1 || (t.wide && !(p.b_along && p.b_wide));
-    thin_split(p, 32 * each * t.parts, 4, &t);
+    const bool fills = warps * t.parts >= full;
+    thin_split(p, blocks_for(groups, teams) * tiles, fills ? p.k + 1 : 32 * each * t.parts, 4,
+               &t);
     return t;
 }
 
@@ -161,18 +199,25 @@ static inline matmul_tiling gemv_col_tiling(const tiling_of &p)
         t.lines = (int)p.m, t.columns = t.tiles = t.parts = 1;
         t.step = THIN_THREADS / t.lines * (16 / p.item);
         t.wide = t.flat = true;
-        thin_split(p, 256, 4, &t);
+        thin_split(p, 1, 256, 4, &t);
         return t;
     }
     t.columns = thin_width(p.n, 16);
     const int vector = gemv_col_load(p.item, t.columns) / p.item;
-    t.parts = 1;
-    while (t.parts < THIN_WARPS && p.k >= 16 * t.parts) t.parts *= 2;
+    const int64_t down = blocks_for(p.m, 32 * vector), tiles = blocks_for(p.n, t.columns);
+    const int64_t warps = down * tiles * p.batches; /* of one part */
+    t.parts = 1; /* short parts where warps are few or idle, or terms lie side by side */
+    while (t.parts < THIN_WARPS) {
+        const bool few = warps * t.parts < THIN_FULL * (int64_t)p.processors;
+        const bool is_short = few || p.a_along || down < THIN_WARPS / t.parts;
+        if (p.k < (is_short ? 16 : 64) * t.parts) break;
+        t.parts *= 2;
+    }
     t.lines = THIN_WARPS / t.parts * 32 * vector;
     t.tiles = 1;
     t.step = t.parts;
     t.wide = (!p.a_along && p.a_wide) || vector == 1;
-    thin_split(p, 256, t.columns < 4 ? 3 : 2, &t);
+    thin_split(p, blocks_for(p.m, t.lines) * tiles * p.batches, 256, t.columns < 4 ? 3 : 2, &t);
     return t;
 }
 
@@ -265,35 +310,53 @@ static inline matmul_tiling small_tiling(const tiling_of &p, int tiles_of_dtype)
 
 /* ---- whole tiles ---- */
 
-enum { BF16X3_SMALL_TILES = 3 };
-static const int bf16x3_small_tiles[BF16X3_SMALL_TILES][2] = {{32, 32}, {64, 64}, {128, 64}};
+enum { BF16X3_SMALL_TILE = 32 }; /* rows, and columns */
 
-/* The tile of the least time: outputs that an SM computes, and what it loads for them. */
 static inline matmul_tiling bf16x3_small_tiling(const tiling_of &p)
 {
-    enum { LOADED = 16 }; /* outputs that cost as much as loading a line of a tile */
     enum { SHORTEST = 256, FULL = 4 }; /* terms of a chunk; chunks that are worth a launch */
-    matmul_tiling best = {};
-    int64_t least = 0;
-    for (int way = 0; way < BF16X3_SMALL_TILES; way++) {
-        const int m = bf16x3_small_tiles[way][0], n = bf16x3_small_tiles[way][1];
-        const int64_t tiles = blocks_for(p.m, m) * blocks_for(p.n, n) * p.batches;
-        const int64_t time = blocks_for(tiles, p.processors) * (m * n + LOADED * (m + n));
-        if (way > 0 && time >= least) continue;
-        least = time;
-        best.way = way;
-        best.lines = m, best.columns = n, best.blocks = tiles;
-    }
-    const int64_t wanted = 2 * (int64_t)p.processors / (best.blocks > 0 ? best.blocks : 1);
+    matmul_tiling t = {};
+    t.lines = t.columns = BF16X3_SMALL_TILE;
+    t.blocks = blocks_for(p.m, t.lines) * blocks_for(p.n, t.columns) * p.batches;
+    const int64_t wanted = 2 * (int64_t)p.processors / (t.blocks > 0 ? t.blocks : 1);
     int64_t split = wanted < p.k / SHORTEST ? wanted : p.k / SHORTEST;
     if (wanted < FULL || split < 2) split = 1;
-    best.tiles = 1;
-    best.step = best.way == 0 ? 64 : 32;
-    best.wide = p.a_wide && p.b_wide;
-    best.chunk = blocks_for(blocks_for(p.k, split), 64) * 64;
-    best.split = blocks_for(p.k, best.chunk);
-    best.blocks *= best.split;
-    return best;
+    t.tiles = 1;
+    t.step = 64;
+    t.wide = p.a_wide && p.b_wide;
+    t.chunk = blocks_for(blocks_for(p.k, split), 64) * 64;
+    t.split = blocks_for(p.k, t.chunk);
+    t.blocks *= t.split;
+    return t;
+}
+
+enum { BF16X3_BATCH_GROUPS = 4 }; /* warpgroups that share the terms of a tile, or one */
+
+/* Tiles of 64 x 64 reals. Where they are few, warpgroups of a block share the terms, and blocks
+ * do. Complex numbers have `parts` columns, or rows: what makes fewer tiles. */
+static inline matmul_tiling bf16x3_batch_tiling(const tiling_of &p, int parts)
+{
+    enum { SIDE = 64, LONG = 96 };     /* reals of a sum that is worth sharing */
+    enum { SHORTEST = 256, FULL = 4 }; /* reals of a chunk; chunks that are worth a launch */
+    const auto tiles = [&](int lines, int columns) {
+        return blocks_for(p.m, lines) * blocks_for(p.n, columns) * p.batches;
+    };
+    const bool swapped = tiles(SIDE / parts, SIDE) < tiles(SIDE, SIDE / parts);
+    matmul_tiling t = {};
+    t.lines = swapped ? SIDE / parts : SIDE, t.columns = swapped ? SIDE : SIDE / parts;
+    t.blocks = tiles(t.lines, t.columns);
+    t.way = t.blocks <= 2 * p.processors && p.k * parts > LONG;
+    const int64_t wanted = p.processors / (t.blocks > 0 ? t.blocks : 1);
+    const int64_t most = p.k * parts / SHORTEST;
+    int64_t split = wanted < most ? wanted : most;
+    if (wanted < FULL || split < 2) split = 1;
+    t.tiles = 1;
+    t.step = (t.way ? BF16X3_BATCH_GROUPS : 1) * 32 / parts;
+    t.wide = p.a_wide && p.b_wide;
+    t.chunk = blocks_for(blocks_for(p.k, split), 64) * 64;
+    t.split = blocks_for(p.k, t.chunk);
+    t.blocks *= t.split;
+    return t;
 }
 
 enum { MMA_TILES = 2 };
@@ -314,7 +377,10 @@ static inline matmul_tiling mma_tiling(const tiling_of &p)
         best.way = way;
         best.lines = tiles[way][0], best.columns = tiles[way][1], best.blocks = blocks;
     }
-    const int64_t wanted = 2 * (int64_t)p.processors / (best.blocks > 0 ? best.blocks : 1);
+    /* Four blocks an SM hide each other's waits, but many chunks of one tile wait to be added.
+     */
+    const int64_t fill = 4 * (int64_t)p.processors / (best.blocks > 0 ? best.blocks : 1);
+    const int64_t wanted = fill < 2 * p.processors ? fill : 2 * p.processors;
     const int64_t most = p.k / SHORTEST;
     int64_t split = wanted < most ? wanted : most;
     if (split < 2) split = 1;
@@ -327,7 +393,19 @@ static inline matmul_tiling mma_tiling(const tiling_of &p)
     return best;
 }
 
-enum { SPLITK_SHORTEST = 256 }; /* terms of a chunk at least */
+enum { SPLITK_SHORTEST = 256 };            /* terms of a chunk at least */
+enum { SPLITK_FEW = 8, SPLITK_MANY = 64 }; /* chunks that a thread adds, that eight share */
+
+/* Threads that share the chunks of an output, and how many additions wait for each other. */
+static inline int splitk_adders(int64_t split)
+{
+    return split <= SPLITK_FEW ? 1 : split <= SPLITK_MANY ? 8 : 32;
+}
+static inline int64_t splitk_turns(int64_t split)
+{
+    const int adders = splitk_adders(split);
+    return adders == 1 ? split : blocks_for(split, adders) + adders;
+}
 
 /* Two blocks an SM, chunks of whole tiles; split < 2: no chunk would be long enough.
  * Depends only on the device and the shape, and so do the bits. */

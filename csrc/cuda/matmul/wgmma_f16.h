@@ -22,10 +22,10 @@ struct wgmma_f16_shape {
     bool apart;
     constexpr int rows() const { return (apart ? 64 : 128) * waves; }
 };
-enum { WGMMA_F16_SHAPES = 6 };
+enum { WGMMA_F16_SHAPES = 7 };
 static constexpr wgmma_f16_shape wgmma_f16_shapes[WGMMA_F16_SHAPES] = {
-    {2, 128, false}, {1, 192, false}, {1, 128, false},
-    {1, 64, false},  {2, 128, true},  {1, 64, true},
+    {2, 128, false}, {1, 192, false}, {1, 128, false}, {1, 64, false},
+    {2, 96, false},  {1, 64, true},   {1, 96, false},
 };
 
 /* A stage is a slot; `down` and `across` count tiles of clusters. */
@@ -52,7 +52,7 @@ static inline size_t wgmma_f16_partials_bytes(const matmul_schedule &t)
 /* ---- the kernel ---- */
 
 /* A block's shared memory: a ring of slots, or one for each warpgroup, and for each warpgroup
- * 64 x 64 results on their way out, twice. */
+ * 64 x COLUMNS results on their way out, or 64 x 64, twice. */
 template <int SHAPE> struct wgmma_f16_block {
     static constexpr wgmma_f16_shape OF = wgmma_f16_shapes[SHAPE];
     enum {
@@ -65,7 +65,7 @@ template <int SHAPE> struct wgmma_f16_block {
         BOXES = (COLUMNS + 63) / 64, /* of b, where it is transposed */
         B_BYTES = BOXES * 64 * TILE_K * 2,
         SLOT = A_BYTES + B_BYTES,
-        RESULTS = 2 * 64 * 64 * 2,
+        RESULTS = (BOXES > 2 ? +BOXES : 2) * 64 * 64 * 2,
         FIT = (227 * 1024 - 2 * RESULTS - 1024 - 256) / SLOT / RINGS,
         SLOTS = FIT < 12 / RINGS ? FIT : 12 / RINGS,
         BYTES = RINGS * SLOTS * (SLOT + 16) + 2 * RESULTS + 2 * 8 + 1024,

@@ -116,25 +116,28 @@ store_words(T *to, const uint8_t *results, int64_t line, int64_t item, int lines
 }
 
 /* Of 64 x COLUMNS results a thread has columns 8 j + 2 (lane % 4) and the next, of rows 16 warp
- * + lane / 4 and eight below, in sum[4 j ...]. They leave 64 columns at a time, as lines that
- * are neighbours in memory, from either half of `results` in turn, across tiles too: one is
- * written while the other is filled. */
+ * + lane / 4 and eight below, in sum[4 j ...]. They leave together, 64 columns each, as lines
+ * that are neighbours in memory; of 64 columns one tile's are written while the next's fill the
+ * other half of `results`. */
 template <typename T, int SUMS>
 GOP_DEVICE void write_tile(const wgmma_f16_work &w, const float (&sum)[SUMS], uint8_t *results,
                            int &half, int m, int n, int batch)
 {
+    enum { CHUNKS = (SUMS + 31) / 32, CHUNK = 64 * 128 };
     const int thread = threadIdx.x % GROUP_THREADS, lane = thread % 32, warp = thread / 32;
     const int group = (int)threadIdx.x / GROUP_THREADS, second = lane / 16;
+    const auto first_of = [](int c) { /* of 96 columns 32 leave twice */
+                                      return 32 * c + 32 > SUMS ? SUMS - 32 : 32 * c;
+    };
+    if (CHUNKS == 1) results += half * CHUNK, half ^= 1;
+    if (w.store == 8 && thread == 0) tma_store_wait_read<CHUNKS == 1>();
+    group_wait(group);
 #pragma unroll
-    for (int c = 0; c < SUMS / 32; c++) {
-        uint8_t *const to = results + half * 64 * 128;
-        half ^= 1;
-        const int j0 = n + 64 * c;
-        if (w.store == 8 && thread == 0) tma_store_wait_read<1>();
-        group_wait(group);
+    for (int c = 0; c < CHUNKS; c++) {
+        uint8_t *const to = results + c * CHUNK;
 #pragma unroll
         for (int j = 0; j < 8; j += 2) {
-            const float *const from = sum + 32 * c + 4 * j;
+            const float *const from = sum + first_of(c) + 4 * j;
             uint32_t q[4];
 #pragma unroll
             for (int e = 0; e < 4; e++) q[e] = cvt_rn_two(from[2 * e], from[2 * e + 1], T{});
@@ -146,11 +149,16 @@ GOP_DEVICE void write_tile(const wgmma_f16_work &w, const float (&sum)[SUMS], ui
                 stmatrix(to + y * 128 + (x ^ y % 8) * 16, q);
             }
         }
-        if (w.store == 8) fence_proxy_async();
-        group_wait(group);
+    }
+    if (w.store == 8) fence_proxy_async();
+    group_wait(group);
+#pragma unroll
+    for (int c = 0; c < CHUNKS; c++) {
+        const uint8_t *const from = results + c * CHUNK;
+        const int j0 = n + 2 * first_of(c);
         if (w.store == 8) {
             if (thread == 0)
-                tma_store(&w.out, w.transposed ? m : j0, w.transposed ? j0 : m, batch, to);
+                tma_store(&w.out, w.transposed ? m : j0, w.transposed ? j0 : m, batch, from);
             continue;
         }
         const int rows = (int)(w.m - m < 64 ? w.m - m : 64);
@@ -159,8 +167,8 @@ GOP_DEVICE void write_tile(const wgmma_f16_work &w, const float (&sum)[SUMS], ui
         const int64_t line = w.transposed ? w.out_col : w.out_row;
         const int64_t item = w.transposed ? w.out_row : w.out_col;
         const int lines = w.transposed ? columns : rows, items = w.transposed ? rows : columns;
-        if (w.store == 2) store_words<uint32_t>(out, to, line, item, lines, items);
-        else store_words<uint16_t>(out, to, line, item, lines, items);
+        if (w.store == 2) store_words<uint32_t>(out, from, line, item, lines, items);
+        else store_words<uint16_t>(out, from, line, item, lines, items);
     }
 }
 
@@ -234,12 +242,12 @@ GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, const cluster_place at, 
                     if (v == 0) mbarrier_wait(full + second, then);
                     multiply(part, second, v, true);
                 }
-                if (R::RINGS == 1 && lane == 0)
-                    mbarrier_arrive_cluster(ping_pong + 1 - group, at.rank);
-                if (two && v == WAVES - 1) {
+                if (two) {
                     wgmma_wait<1>();
-                    if (tells) mbarrier_arrive_cluster(empty + slot, lane);
+                    if (tells && v == WAVES - 1) mbarrier_arrive_cluster(empty + slot, lane);
                 }
+                if (R::RINGS == 1 && lane == 0) /* only now: they should not end together */
+                    mbarrier_arrive_cluster(ping_pong + 1 - group, at.rank);
                 wgmma_wait<0>();
                 if (tells && v == WAVES - 1)
                     mbarrier_arrive_cluster(empty + (two ? second : slot), lane);
@@ -396,8 +404,8 @@ static gop_status matmul_wgmma_f16(gop_ctx *ctx, const gop_task *task, int64_t s
     w.last = t.items - w.first < plan.per_step ? t.items : w.first + plan.per_step;
     w.results = task->out[0].data;
     w.partials = (float *)(scratch + plan.partials);
-    if (w.store == 8) GOP_TRY(straight_map(&w.out, plan.out, w.results, 64));
     const wgmma_f16_shape &shape = wgmma_f16_shapes[t.shape];
+    if (w.store == 8) GOP_TRY(straight_map(&w.out, plan.out, w.results, 64));
     GOP_TRY(straight_map(&w.a, plan.a, a, plan.a.transposed ? 64 : shape.rows(), t.beside));
     GOP_TRY(straight_map(&w.b, plan.b, b, plan.b.transposed ? 64 : shape.columns, t.below));
     /* The last copy and the kernel become one graph, or the kernel and what adds its parts. */
@@ -408,9 +416,9 @@ static gop_status matmul_wgmma_f16(gop_ctx *ctx, const gop_task *task, int64_t s
         GOP_TRY(straighten(ctx, plan.b, g, true, b_from, scratch + plan.b_copy, follow));
     typedef gop_status (*launcher)(gop_ctx *, const gop_task *, const wgmma_f16_plan &,
                                    const wgmma_f16_work &);
-    static const launcher launch[WGMMA_F16_SHAPES] = {launch_tiles<T, 0>, launch_tiles<T, 1>,
-                                                      launch_tiles<T, 2>, launch_tiles<T, 3>,
-                                                      launch_tiles<T, 4>, launch_tiles<T, 5>};
+    static const launcher launch[WGMMA_F16_SHAPES] = {
+        launch_tiles<T, 0>, launch_tiles<T, 1>, launch_tiles<T, 2>, launch_tiles<T, 3>,
+        launch_tiles<T, 4>, launch_tiles<T, 5>, launch_tiles<T, 6>};
     return launch[t.shape](ctx, task, plan, w);
 }
 
@@ -429,11 +437,11 @@ static gop_status wgmma_f16_takes(const gop_ctx *ctx, const gop_gemm &g)
 {
     GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'wgmma_f16'"));
     const int64_t most = g.m > g.n ? g.m : g.n, least = g.m < g.n ? g.m : g.n;
-    if (least < 4 || most <= 32 || g.k < 32 || most > INT32_MAX / 2 || g.k > INT32_MAX / 2 ||
+    if (least < 4 || most <= 32 || g.k < 16 || most > INT32_MAX / 2 || g.k > INT32_MAX / 2 ||
         g.batches > INT32_MAX / 32)
         return gop_fail(GOP_REFUSED,
                         "matmul: kernel 'wgmma_f16' takes products of 4 rows and columns or "
-                        "more, of either more than 32, and at least 32 terms, got (%lld, %lld) "
+                        "more, of either more than 32, and at least 16 terms, got (%lld, %lld) "
                         "of %lld terms",
                         (long long)g.m, (long long)g.n, (long long)g.k);
     GOP_TRY(matmul_takes_batch(g, "wgmma_f16"));

@@ -1,0 +1,544 @@
+/*
+ * bf16x3_batch_sm80.cu - matmul of float32 and complex64 by tensor cores in one launch:
+ * batches, and products of mid size, of operands that lie in any way.
+ *
+ * Copies of 16 bytes, and TMA, want lines that begin at multiples of 16 bytes, and a row of 197
+ * numbers does not. So a warp loads whole lines of memory, a number a thread, wherever they
+ * begin. A thread loads eight numbers that lie across that direction and splits each into three
+ * bfloat16. It stores eight parts as 16 bytes, since tensor cores take either order. A number
+ * is split once a block, and while one block waits for its loads the others of its SM multiply.
+ * Sums leave by way of shared memory, so that a warp stores whole lines too.
+ *
+ * A complex product is a real one of twice the columns and twice the terms. A number that three
+ * bfloat16 cannot hold is noticed by the thread that splits it, or in the sums. Then the block
+ * computes its outputs again, term by term.
+ */
+#include "cuda/matmul/bf16x3_parts.h"
+#include "cuda/matmul/tiling.h"
+
+/* A block computes a tile of 64 x 64 reals, 32 of the terms at a time: a stage. Each of its
+ * warpgroups has every GROUPS'th stage of the sums, and two in shared memory. */
+enum { BATCH_SIDE = 64, BATCH_TERMS = 32 };
+enum { BATCH_PIECE = BATCH_SIDE * BATCH_TERMS * 2, BATCH_OPERAND = 3 * BATCH_PIECE };
+enum { BATCH_STAGE = 2 * BATCH_OPERAND, BATCH_ALIGNED = 1024 }; /* bytes */
+
+static inline constexpr int batch_shared(int groups)
+{
+    return groups * 2 * BATCH_STAGE + BATCH_ALIGNED;
+}
+
+/* What a plan decides. */
+struct bf16x3_batch_cut {
+    matmul_cut steps; /* first: matmul_plan_steps fills it */
+    int64_t split, chunk;
+    bool swapped;   /* the transposed product, of the transposed operands */
+    bool of_itself; /* b is a's transpose: the triangle above the diagonal is mirrored */
+    bool wide[2];   /* of a and b: loads of 16 bytes */
+    bool first[2];  /* of a and b: in shared memory terms are neighbours, else lines */
+    int way;        /* of the tiling: warpgroups of a block */
+};
+
+#if GOP_SM80
+
+#include "cuda/common/mma.h"
+#include "cuda/common/tma.h"
+
+/* ---- operands: from memory to parts in shared memory ---- */
+
+/* FOUR neighbours or one, or zeros; a branch costs more than the load. Of a WHOLE stage
+ * all exist. */
+template <int FOUR, bool WHOLE> GOP_DEVICE void load_if(float *x, bool exists, const void *from)
+{
+#if GOP_CODE_SM80
+    if constexpr (WHOLE && FOUR)
+        asm volatile("ld.global.v4.f32 {%0, %1, %2, %3}, [%4];"
+                     : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
+                     : "l"(from)
+                     : "memory");
+    else if constexpr (WHOLE)
+        asm volatile("ld.global.f32 %0, [%1];" : "=f"(*x) : "l"(from) : "memory");
+    else if constexpr (FOUR)
+        asm volatile("{\n"
+                     ".reg .pred exists;\n"
+                     "setp.ne.b32 exists, %4, 0;\n"
+                     "mov.f32 %0, 0f00000000;\n"
+                     "mov.f32 %1, 0f00000000;\n"
+                     "mov.f32 %2, 0f00000000;\n"
+                     "mov.f32 %3, 0f00000000;\n"
+                     "@exists ld.global.v4.f32 {%0, %1, %2, %3}, [%5];\n"
+                     "}"
+                     : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
+                     : "r"((int)exists), "l"(from)
+                     : "memory");
+    else
+        asm volatile("{\n"
+                     ".reg .pred exists;\n"
+                     "setp.ne.b32 exists, %1, 0;\n"
+                     "mov.f32 %0, 0f00000000;\n"
+                     "@exists ld.global.f32 %0, [%2];\n"
+                     "}"
+                     : "=f"(*x)
+                     : "r"((int)exists), "l"(from)
+                     : "memory");
+#endif
+}
+
+/* Where a part lies: lines of 32 terms, or terms of 64 lines, in chunks of eight that are
+ * swizzled as wgmma wants them. */
+template <bool TERMS_FIRST> GOP_DEVICE int batch_place(int line, int term)
+{
+    if (TERMS_FIRST) return line * 64 + ((term / 8 ^ line / 2) & 3) * 16 + term % 8 * 2;
+    return term * 128 + ((line / 8 ^ term) & 7) * 16 + line % 8 * 2;
+}
+
+/* The lines of an operand's tile, as a thread of a warpgroup loads them: rows of a, or columns
+ * of b (OF_B). A complex product has b's columns twice: (re, -im) are terms of one, (im, re) of
+ * the next. A thread has two runs of eight reals, each across the direction in which
+ * neighbouring threads load; or, if loads are `wide`, four times four neighbours. */
+template <typename T, bool TERMS_FIRST, bool OF_B> struct batch_lines {
+    enum { PARTS = sizeof(T) / 4, EACH = OF_B ? PARTS : 1 }; /* columns of a number */
+    enum { PAIRED = PARTS == 2 && (OF_B || TERMS_FIRST) };   /* two of a run are a number's */
+    enum { APART = 32 };                                     /* lines from run to run */
+    enum { NEAR = TERMS_FIRST ? BATCH_TERMS : BATCH_SIDE, STEP = 128 * 4 / NEAR };
+    const uint8_t *at;  /* what the thread loads first */
+    int64_t line, term; /* strides, in bytes */
+    int lines, left;    /* that exist from there on, in numbers; terms in reals */
+    bool wide;
+
+    /* The line and term of a run, or of four neighbours. */
+    GOP_DEVICE static int2 run(int e, int t)
+    {
+        return TERMS_FIRST ? make_int2(t % 32 + e * APART, t / 32 * 8)
+                           : make_int2(t / 32 * 8 + e * APART, t % 32);
+    }
+    GOP_DEVICE static int2 four(int n, int t)
+    {
+        const int near = t * 4 % NEAR, far = t * 4 / NEAR + n * STEP;
+        return TERMS_FIRST ? make_int2(far, near) : make_int2(near, far);
+    }
+    GOP_DEVICE batch_lines(const T *from, int64_t line_stride, int64_t term_stride, int exist,
+                           int terms, bool is_wide, int t)
+    {
+        const int2 first = PARTS == 1 && is_wide ? four(0, t) : run(0, t);
+        wide = is_wide, line = line_stride * (int)sizeof(T),
+        term = term_stride * (int)sizeof(T);
+        lines = exist - first.x / EACH, left = terms - first.y;
+        at = (const uint8_t *)from + first.x / EACH * line + first.y / PARTS * term;
+        if (PARTS == 2 && !PAIRED) at += first.y % 2 * 4;
+    }
+    /* Goes on by so many stages. */
+    GOP_DEVICE void next(int stages)
+    {
+        at += stages * (BATCH_TERMS / PARTS) * term, left -= stages * BATCH_TERMS;
+    }
+    template <bool WHOLE> GOP_DEVICE void load(float (&x)[2][8]) const
+    {
+        if (PARTS == 1 && wide) {
+#pragma unroll
+            for (int n = 0; n < 4; n++)
+                load_if<true, WHOLE>(x[n / 2] + n % 2 * 4,
+                                     TERMS_FIRST ? n * STEP < lines && left > 0
+                                                 : lines > 0 && n * STEP < left,
+                                     at + n * STEP * (TERMS_FIRST ? line : term));
+            return;
+        }
+        const int odd = OF_B ? threadIdx.x & 1 : 0;
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            const int apart = e * APART / EACH;
+            const uint8_t *from = at + apart * line;
+#pragma unroll
+            for (int i = 0; i < 8; i++) {
+                const int step = PAIRED ? i / 2 : i;
+                if (i > 0 && (!PAIRED || i % 2 == 0)) from += TERMS_FIRST ? term : line;
+                load_if<false, WHOLE>(&x[e][i],
+                                      TERMS_FIRST ? apart < lines && i < left
+                                                  : apart + step < lines && left > 0,
+                                      from + (PAIRED ? ((odd ^ i) & 1) * 4 : 0));
+                if (PARTS == 2 && OF_B && (TERMS_FIRST ? i % 2 && !odd : i % 2 == 0 && odd))
+                    x[e][i] = -x[e][i];
+            }
+        }
+    }
+    /* `least` is lowered to the least of those that are not 0, as twice its bits less 1. */
+    GOP_DEVICE void split(uint8_t *to, const float (&x)[2][8], uint32_t &least, int t) const
+    {
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            uint32_t piece[3][4];
+#pragma unroll
+            for (int i = 0; i < 8; i++) least = min(least, 2 * gop_float_to_bits(x[e][i]) - 1);
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                split_two(x[e][2 * i], x[e][2 * i + 1], piece[0][i], piece[1][i], piece[2][i]);
+            if (PARTS == 1 && wide) {
+#pragma unroll
+                for (int h = 0; h < 2; h++) {
+                    const int2 place = four(2 * e + h, t);
+                    uint8_t *const here = to + batch_place<TERMS_FIRST>(place.x, place.y);
+#pragma unroll
+                    for (int n = 0; n < 3; n++)
+                        *reinterpret_cast<uint2 *>(here + n * BATCH_PIECE) =
+                            make_uint2(piece[n][2 * h], piece[n][2 * h + 1]);
+                }
+                continue;
+            }
+            const int2 place = run(e, t);
+            uint8_t *const here = to + batch_place<TERMS_FIRST>(place.x, place.y);
+#pragma unroll
+            for (int n = 0; n < 3; n++)
+                *reinterpret_cast<uint4 *>(here + n * BATCH_PIECE) =
+                    make_uint4(piece[n][0], piece[n][1], piece[n][2], piece[n][3]);
+        }
+    }
+};
+
+/* ---- products ---- */
+
+#if GOP_WGMMA
+
+template <bool TERMS_FIRST> GOP_DEVICE uint64_t batch_desc(uint32_t at)
+{
+    return TERMS_FIRST ? make_smem_desc(at, 0, 512, 2) : make_smem_desc(at, 4096, 1024, 1);
+}
+
+/* Begins part = the six products of a stage, of HALVES times 16 terms, small ones first; of a
+ * warp 16 rows. */
+template <bool A_FIRST, bool B_FIRST, int HALVES>
+GOP_DEVICE void batch_begin(float (&)[32], float (&part)[32], uint32_t at_a, uint32_t at_b)
+{
+    enum { A_HALF = A_FIRST ? 32 : 2048, B_HALF = B_FIRST ? 32 : 2048 };
+    const uint64_t a = batch_desc<A_FIRST>(at_a), b = batch_desc<B_FIRST>(at_b);
+    wgmma_fence();
+#pragma unroll
+    for (int n = 0; n < products_of(3); n++)
+#pragma unroll
+        for (int half = 0; half < HALVES; half++)
+            wgmma_add<false, !A_FIRST, !B_FIRST>(
+                part, a + (piece_of_a(3, n) * BATCH_PIECE + half * A_HALF) / 16,
+                b + (piece_of_b(3, n) * BATCH_PIECE + half * B_HALF) / 16, n + half > 0);
+    wgmma_commit();
+}
+GOP_DEVICE void batch_end(float (&sum)[32], const float (&part)[32])
+{
+    wgmma_wait();
+#pragma unroll
+    for (int e = 0; e < 32; e++) sum[e] += part[e];
+}
+
+#else
+
+/* 16 terms of 16 lines: of a, or (OF_B) of two times eight columns. */
+template <bool TERMS_FIRST, bool OF_B>
+GOP_DEVICE void batch_fragment(uint32_t (&to)[4], uint32_t piece, int line, int term)
+{
+    const int lane = threadIdx.x % 32, matrix = lane / 8, row = lane % 8;
+    line += (OF_B ? matrix / 2 : matrix % 2) * 8 + (TERMS_FIRST ? row : 0);
+    term += (OF_B ? matrix % 2 : matrix / 2) * 8 + (TERMS_FIRST ? 0 : row);
+    const uint32_t at = piece + batch_place<TERMS_FIRST>(line, term);
+    if (TERMS_FIRST) ldmatrix(to, at);
+    else ldmatrix_trans(to, at);
+}
+
+/* sum += them, by mma.sync and 16 terms at a time. */
+template <bool A_FIRST, bool B_FIRST, int HALVES>
+GOP_DEVICE void batch_begin(float (&sum)[32], float (&)[32], uint32_t at_a, uint32_t at_b)
+{
+#pragma unroll 1
+    for (int l = 0; l < 16 * HALVES; l += 16) {
+        uint32_t fa[3][4], fb[3][4];
+#pragma unroll
+        for (int n = 0; n < 3; n++)
+            batch_fragment<A_FIRST, false>(fa[n], at_a + n * BATCH_PIECE,
+                                           threadIdx.x / 32 % 4 * 16, l);
+#pragma unroll
+        for (int c = 0; c < 4; c++) {
+#pragma unroll
+            for (int n = 0; n < 3; n++)
+                batch_fragment<B_FIRST, true>(fb[n], at_b + n * BATCH_PIECE, c * 16, l);
+            float part[2][4] = {};
+#pragma unroll
+            for (int n = 0; n < products_of(3); n++)
+#pragma unroll
+                for (int of = 0; of < 2; of++) {
+                    const uint32_t(&b)[4] = fb[piece_of_b(3, n)];
+                    const uint32_t two[2] = {b[of * 2], b[of * 2 + 1]};
+                    mma_sync(part[of], fa[piece_of_a(3, n)], two, bfloat16());
+                }
+#pragma unroll
+            for (int e = 0; e < 8; e++) sum[c * 8 + e] += part[e / 4][e % 4];
+        }
+    }
+}
+GOP_DEVICE void batch_end(float (&)[32], const float (&)[32]) {}
+
+#endif
+
+/* ---- results ---- */
+
+/* Rows of a product of an array by its own transpose that a tile begins below the diagonal. */
+template <typename T>
+GOP_DEVICE int64_t batch_below(const matmul_product<T> &p, const matmul_tile<T> &tile)
+{
+    return p.part.row + tile.i0 - tile.j0;
+}
+
+/* Computes a block's outputs anew, term by term. */
+template <typename T> GOP_DEVICE void batch_anew(const matmul_product<T> &p,
+                                                 const matmul_tile<T> &tile, bool of_itself)
+{
+    const matmul_geometry &g = p.g;
+    T *const out = (T *)p.out + tile.out;
+    const int64_t below = batch_below(p, tile);
+    for (int at = threadIdx.x; at < tile.rows * tile.columns; at += blockDim.x) {
+        const int i = at / tile.columns, j = at % tile.columns;
+        const T *x = tile.a + i * g.a_row, *y = tile.b + j * g.b_col;
+        T total = {};
+#pragma unroll 1
+        for (int64_t l = 0; l < tile.terms; l++, x += g.a_col, y += g.b_row)
+            total = accumulate(*x, *y, total);
+        if (of_itself && below + i < j) continue;
+        out[i * g.out_row + j * g.out_col] = total;
+        if (of_itself) out[(j - below) * g.out_row + (i + below) * g.out_col] = total;
+    }
+}
+
+/* The first warpgroup's sums += those of the others, in order. */
+template <int GROUPS> GOP_DEVICE void batch_meet(float (&sum)[32], float *meet)
+{
+    float *const own = meet + threadIdx.x % 128;
+    const int group = threadIdx.x / 128;
+    __syncthreads();
+    if (group > 0)
+#pragma unroll
+        for (int e = 0; e < 32; e++) own[((group - 1) * 32 + e) * 128] = sum[e];
+    __syncthreads();
+    if (group == 0)
+        for (int other = 0; other < GROUPS - 1; other++)
+#pragma unroll
+            for (int e = 0; e < 32; e++) sum[e] += own[(other * 32 + e) * 128];
+}
+
+/* Stores a tile's sums, line by line of memory, by way of shared memory. Of a product by its
+ * own transpose what is not above the diagonal, or, `mirrored`, that below on its other side.
+ */
+template <typename T> GOP_DEVICE void batch_store(const matmul_product<T> &p,
+                                                  const matmul_tile<T> &tile,
+                                                  const float (&sum)[32], float *memory,
+                                                  bool of_itself, bool mirrored)
+{
+    enum {
+        PARTS = sizeof(T) / 4,
+        ROW = BATCH_SIDE + 8,
+        COLUMN = BATCH_SIDE * PARTS + 4 * PARTS
+    };
+    const matmul_geometry &g = p.g;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    const int64_t below = batch_below(p, tile);
+    const int64_t row_apart = mirrored ? g.out_col : g.out_row;
+    const int64_t column_apart = mirrored ? g.out_row : g.out_col;
+    const bool by_rows = llabs(column_apart) <= llabs(row_apart);
+    if (warp < 4) /* the others have no sums */
+#pragma unroll
+        for (int e = 0; e < 32; e += 2) {
+            const int row = warp * 16 + lane / 4 + e / 2 % 2 * 8;
+            const int column = e / 4 * 8 + lane % 4 * 2; /* and the next */
+            if (PARTS == 1 && !by_rows) {
+                memory[column * COLUMN + row] = sum[e];
+                memory[(column + 1) * COLUMN + row] = sum[e + 1];
+            } else {
+                float *const at =
+                    memory + (by_rows ? row * ROW + column : column / 2 * COLUMN + row * 2);
+                *reinterpret_cast<float2 *>(at) = make_float2(sum[e], sum[e + 1]);
+            }
+        }
+    __syncthreads();
+    const int lines = by_rows ? tile.rows : tile.columns;
+    const int length = (by_rows ? tile.columns : tile.rows) * PARTS;
+    const int64_t far = by_rows ? row_apart : column_apart;
+    const int64_t near = by_rows ? column_apart : row_apart;
+    T *out = (T *)p.out + tile.out + warp * far + lane / PARTS * near;
+    if (mirrored) out += below * (g.out_col - g.out_row);
+    const float *from = memory + warp * (by_rows ? ROW : COLUMN) + lane;
+    const auto put = [&](int f, auto wanted) {
+        for (; f < lines; f += warps) {
+#pragma unroll
+            for (int x = 0; x < BATCH_SIDE * PARTS; x += 32)
+                if (lane + x < length && wanted(f, (lane + x) / PARTS))
+                    ((float *)(out + x / PARTS * near))[lane % PARTS] = from[x];
+            out += warps * far, from += warps * (by_rows ? ROW : COLUMN);
+        }
+    };
+    if (of_itself)
+        put(warp, [&](int f, int n) { return below + (by_rows ? f - n : n - f) >= mirrored; });
+    else put(warp, [](int, int) { return true; });
+}
+
+/* What all blocks are told. */
+struct bf16x3_batch_job {
+    bool of_itself, a_wide, b_wide;
+};
+
+template <typename T, bool A_FIRST, bool B_FIRST, int GROUPS>
+__global__ void __launch_bounds__(128 * GROUPS, 4 / GROUPS)
+    matmul_bf16x3_batch_kernel(const matmul_product<T> p, const bf16x3_batch_job job)
+{
+    enum { PARTS = sizeof(T) / 4 };
+    extern __shared__ uint8_t memory[];
+    uint8_t *const stages = memory + (-shared_address(memory) & (BATCH_ALIGNED - 1));
+    const matmul_geometry &g = p.g;
+    const matmul_tile<T> tile = matmul_tile_of<BATCH_SIDE, BATCH_SIDE / PARTS, 0>(p);
+    if (job.of_itself && batch_below(p, tile) + tile.rows <= 0) return; /* it is mirrored */
+
+    const int group = GROUPS > 1 ? __shfl_sync(~0u, threadIdx.x / 128, 0) : 0;
+    const int t = threadIdx.x % 128, terms = (int)tile.terms * PARTS;
+    batch_lines<T, A_FIRST, false> a(tile.a, g.a_row, g.a_col, tile.rows, terms, job.a_wide, t);
+    batch_lines<T, B_FIRST, true> b(tile.b, g.b_col, g.b_row, tile.columns, terms, job.b_wide,
+                                    t);
+    const bool is_inner = tile.rows == BATCH_SIDE && tile.columns == BATCH_SIDE / PARTS;
+    uint8_t *const own = stages + group * 2 * BATCH_STAGE;
+    float x[2][8], y[2][8], sum[32] = {};
+    uint32_t least = ~0u;
+    const auto load = [&](int left) {
+        if (left <= 0) return;
+        if (is_inner && left >= BATCH_TERMS) a.template load<true>(x), b.template load<true>(y);
+        else a.template load<false>(x), b.template load<false>(y);
+        a.next(GROUPS), b.next(GROUPS);
+    };
+
+    /* Main loop: while a stage is multiplied, the next one is loaded. */
+    int left = terms - group * BATCH_TERMS;
+    a.next(group), b.next(group);
+    load(left);
+    for (int s = 0; left > 0; s ^= 1) {
+        uint8_t *const stage = own + s * BATCH_STAGE;
+        a.split(stage, x, least, t);
+        b.split(stage + BATCH_OPERAND, y, least, t);
+        fence_proxy_async();
+        const bool is_long = left > BATCH_TERMS / 2;
+        left -= GROUPS * BATCH_TERMS;
+        load(left);
+        if (GROUPS > 1) group_wait(group + 1);
+        else __syncthreads();
+        float part[32];
+        const uint32_t at_a = shared_address(stage), at_b = at_a + BATCH_OPERAND;
+        if (is_long) batch_begin<A_FIRST, B_FIRST, 2>(sum, part, at_a, at_b);
+        else batch_begin<A_FIRST, B_FIRST, 1>(sum, part, at_a, at_b);
+        batch_end(sum, part);
+    }
+
+    /* Epilogue: store the sums, or compute the tile anew. */
+    float *const sums = (float *)stages;
+    if (GROUPS > 1) batch_meet<GROUPS>(sum, sums);
+    bool beyond = least < 2 * gop_float_to_bits(IMAGE_SMALLEST) - 1;
+    if (group == 0)
+#pragma unroll
+        for (int e = 0; e < 32; e++) beyond |= !(fabsf(sum[e]) <= IMAGE_LARGEST);
+    if (__syncthreads_or(beyond)) {
+        batch_anew(p, tile, job.of_itself);
+        return;
+    }
+    batch_store(p, tile, sum, sums, job.of_itself, false);
+    if (!job.of_itself) return;
+    __syncthreads();
+    batch_store(p, tile, sum, sums, job.of_itself, true);
+}
+
+template <typename T, bool A_FIRST, bool B_FIRST, int GROUPS> static gop_status
+bf16x3_batch_enqueue(gop_ctx *ctx, const matmul_product<T> &p, const bf16x3_batch_job &job)
+{
+    return GOP_LAUNCH_FOLLOWED(
+        ctx, p.part.split > 1, (matmul_bf16x3_batch_kernel<T, A_FIRST, B_FIRST, GROUPS>),
+        (matmul_tile_count<BATCH_SIDE, BATCH_SIDE / (int)(sizeof(T) / 4)>(p)), 128 * GROUPS,
+        batch_shared(GROUPS), p, job);
+}
+
+template <typename T>
+static gop_status matmul_bf16x3_batch(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    typedef gop_status (*enqueue)(gop_ctx *, const matmul_product<T> &,
+                                  const bf16x3_batch_job &);
+#define OF(GROUPS)                                                                             \
+    {                                                                                          \
+        {bf16x3_batch_enqueue<T, 0, 0, GROUPS>, bf16x3_batch_enqueue<T, 0, 1, GROUPS>},        \
+        {                                                                                      \
+            bf16x3_batch_enqueue<T, 1, 0, GROUPS>, bf16x3_batch_enqueue<T, 1, 1, GROUPS>       \
+        }                                                                                      \
+    }
+    static const enqueue kernels[][2][2] = {OF(1), OF(BF16X3_BATCH_GROUPS)};
+#undef OF
+    const bf16x3_batch_cut &cut = *GOP_OWN(const bf16x3_batch_cut, task->plan);
+    const enqueue multiply = kernels[cut.way][cut.first[0]][cut.first[1]];
+    matmul_product<T> p = matmul_product_of<T>(task, matmul_part_of(task, step));
+    if (cut.swapped) {
+        const T *const a = p.a;
+        p.g = matmul_swapped(p.g);
+        p.a = p.b, p.b = a;
+        p.part.rows = p.g.m;
+    }
+    const bf16x3_batch_job job = {cut.of_itself, cut.wide[0], cut.wide[1]};
+    return matmul_multiply_chunks(
+        ctx, task, p, cut.split, cut.chunk,
+        [&](const matmul_product<T> &of) { return multiply(ctx, of, job); });
+}
+
+static gop_launch launch_of(gop_dtype dtype)
+{
+    return dtype == GOP_FLOAT32 ? matmul_bf16x3_batch<float> : matmul_bf16x3_batch<complex64>;
+}
+#else
+static gop_launch launch_of(gop_dtype)
+{
+    return nullptr;
+}
+#endif
+
+static gop_status matmul_bf16x3_batch_plan(const gop_ctx *ctx, const gop_task *task,
+                                           gop_plan *plan)
+{
+    GOP_TRY(gop_has_code(ctx, "matmul: kernel 'bf16x3_batch'", 8,
+                         "whose tensor cores take bfloat16"));
+    const gop_gemm &g = task->geometry.gemm;
+    if (g.k == 0 || g.k > INT32_MAX / 4)
+        return gop_fail(GOP_REFUSED,
+                        "matmul: kernel 'bf16x3_batch' takes sums of 1 to %d terms, got %lld",
+                        INT32_MAX / 4, (long long)g.k);
+    GOP_TRY(matmul_has_shared(ctx, "bf16x3_batch", batch_shared(1)));
+    const bool symmetric = of_itself(task->call);
+    if (symmetric && task->call->in[0].where.backend == GOP_CPU)
+        return gop_fail(GOP_REFUSED,
+                        "matmul: kernel 'bf16x3_batch' takes an array and its own transpose on "
+                        "the device alone, where it sees that they are one: their product is "
+                        "symmetric");
+    matmul_plan_steps(ctx, task, 1, plan, 32);
+    bf16x3_batch_cut *const cut = GOP_OWN(bf16x3_batch_cut, plan);
+    const tiling_of of = tiling_of_task(ctx, task);
+    const int parts = (int)matmul_item(task) / 4;
+    const matmul_tiling t = bf16x3_batch_tiling(of, parts);
+    cut->of_itself = symmetric;
+    cut->way = batch_shared(BF16X3_BATCH_GROUPS) <= ctx->info.shared_per_block ? t.way : 0;
+    cut->split = t.split, cut->chunk = t.chunk;
+    if (plan->steps > 1) cut->split = 1, cut->chunk = blocks_for(g.k, 64) * 64;
+    cut->swapped = t.lines < t.columns && cut->steps.panels == 1;
+    const bool along[2] = {of.a_along, of.b_along}, wide[2] = {of.a_wide, of.b_wide};
+    for (int e = 0; e < 2; e++) {
+        const int from = e ^ cut->swapped;
+        cut->wide[e] = parts == 1 && wide[from];
+        cut->first[e] = along[from] == cut->wide[e];
+    }
+    plan->scratch =
+        cut->split > 1 ? (size_t)(cut->split * g.batches * g.m * g.n * matmul_item(task)) : 0;
+    plan->launch = launch_of(task->in[0].dtype);
+    return GOP_OK;
+}
+
+#define DTYPES (1u << GOP_FLOAT32 | 1u << GOP_COMPLEX64)
+extern const gop_row matmul_bf16x3_batch_row = {
+    .name = "bf16x3_batch",
+    .note = "operands of any layout in one launch: a block splits each number once, in shared "
+            "memory, and nothing is packed before",
+    .role = GOP_CONFORMING,
+    .plan = matmul_bf16x3_batch_plan,
+    .dtypes = GOP_SM80 ? DTYPES : 0,
+    .imagined = DTYPES,
+};
