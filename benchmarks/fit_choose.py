@@ -567,7 +567,7 @@ def main() -> None:
     arguments = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
     facts = json.loads(pathlib.Path(arguments.file).read_text())
-    calls = [row for row in facts["rows"] if row[0] == "matmul"]
+    calls = [row for row in facts["rows"] if row[0] in ("matmul", "products")]
     shapes, times = [shape_of(row[2]) for row in calls], [times_of(row) for row in calls]
     held = seeds_of([row[2] for row in calls], arguments.held)
     gpu = facts["device"].removeprefix("NVIDIA ").split()[0]

@@ -26,7 +26,9 @@ static const wgmma_f16_pace paces[WGMMA_F16_SHAPES] = {
 static const float CLUSTER = 1.22f, ADDING = 2.18f, COPYING = 3.3f;
 static const float SHARED_SLOT = 0.02f, SHARED_TILE = 0.1f; /* longer in a cluster */
 static const float MEMORY = 4.1e6f, CACHE = 10.9e6f, PIECES = 4.4e6f, COPIES = 1.47e6f;
-static const float NARROW = 2.6f;  /* the end of a tile whose results no map can write */
+/* The end of a tile whose results no map can write, by two items at a time or by one: the
+ * second of two products of 2026-11-30. */
+static const float NARROW = 2.6f, NARROWEST = 5.2f;
 static const float PARTLY = 0.28f; /* how far an SM without a tile makes others faster */
 static const float ACROSS = 1.01f; /* clusters that lie the other way: see try_tiles */
 
@@ -46,7 +48,7 @@ static float cube(float x)
 }
 
 /* Cubes of the SMs' time and of the cache's. `boxed`: b comes in boxes of 64 columns. */
-static float work_time(const matmul_schedule &t, int slots, bool narrow, bool boxed)
+static float work_time(const matmul_schedule &t, int slots, float narrow, bool boxed)
 {
     wgmma_f16_pace of = paces[t.shape];
     const wgmma_f16_shape &shape = wgmma_f16_shapes[t.shape];
@@ -54,7 +56,7 @@ static float work_time(const matmul_schedule &t, int slots, bool narrow, bool bo
     if (shared) of.slot += SHARED_SLOT, of.around += SHARED_TILE;
     if (shared && of.both > 0) of.both += 2 * SHARED_SLOT;
     const int rest = t.tiles - t.whole;
-    const float around = of.around * (narrow ? NARROW : 1);
+    const float around = of.around * narrow;
     float time = turns_time(of, t.whole, slots, (float)t.stages, around);
     if (shared) time += CLUSTER;
     if (rest > 0)
@@ -92,6 +94,7 @@ static float moving_time(const straight_operand &o, float *moved)
 struct wgmma_f16_found {
     const gop_gemm &g;
     const straight_operand out;
+    float narrow; /* how much longer a tile's end takes, as the results lie */
     int processors;
     bool alike;    /* all sums are cut, or none */
     bool boxed[2]; /* b; a, where the product is transposed */
@@ -119,7 +122,7 @@ struct wgmma_f16_found {
                 if (most < 2) rest = 0; /* nothing to cut */
             }
             if (alike && t.whole > 0 && t.whole < t.tiles) continue;
-            const float time = work_time(t, slots, out.copied, boxed[swapped]) * far;
+            const float time = work_time(t, slots, narrow, boxed[swapped]) * far;
             if (time < least) least = time, best = t;
         }
     }
@@ -136,8 +139,13 @@ static double search(const gop_ctx *ctx, const gop_task *task, matmul_schedule *
                                                    g.a_col),
                            b = straight_operand_of(g, g.b, task->in[1].data, g.n, g.b_col,
                                                    g.b_row);
+    const straight_operand out = straight_result(g, task->out[0].data);
+    const bool pairs = straight_pairs(out, task->out[0].data);
     wgmma_f16_found found = {g,
-                             straight_result(g, task->out[0].data),
+                             out,
+                             !out.copied ? 1
+                             : pairs     ? NARROW
+                                         : NARROWEST,
                              ctx->info.processors > 1 ? ctx->info.processors : 2,
                              of_itself(task->call),
                              {b.transposed, a.transposed},
