@@ -32,9 +32,10 @@ ON_CPU = (
 PRECISIONS = (
     ('`"highest"`, the default', "8192 f4",
      "k u on the CPU, (2 k + 4) u elsewhere", "all 24 bits of a float32"),
-    ('`"fast"`', "8192 f4, fast", "9 u more", "22 bits: each number is two float16"),
-    ('`"tf32"`', "8192 f4, tf32", "2⁻⁹ + k 2⁻²⁴", "factors rounded to 11 bits, as TF32"),
-    ('`"bf16"`', "8192 f4, bf16", "2⁻⁶ + k 2⁻²⁴", "factors rounded to 8 bits"),
+    ('`"fast"`', "8192 f4, fast", '9 u more than `"highest"`',
+     "22 bits: each number is two float16"),
+    ('`"tf32"`', "8192 f4, tf32", "2⁻⁹ + k u", "factors rounded to 11 bits, as TF32"),
+    ('`"bf16"`', "8192 f4, bf16", "2⁻⁶ + k u", "factors rounded to 8 bits"),
 )  # fmt: skip
 # Of other programs' times of rdf those that the guide shows.
 FEW_PAIRS = [(n, r) for n in (5_000, 20_000, 200_000) for r in ("L/20", "L/10")]
