@@ -310,6 +310,18 @@ static inline matmul_tiling small_tiling(const tiling_of &p, int tiles_of_dtype)
 
 /* ---- whole tiles ---- */
 
+/* Cuts sums into chunks of whole steps of `step` terms: as many as are wanted to fill the
+ * device, at most `most`; fewer than `least` are not worth a launch. */
+static inline void tiling_cut(const tiling_of &p, int64_t wanted, int64_t most, int least,
+                              int step, matmul_tiling *t)
+{
+    int64_t split = wanted < most ? wanted : most;
+    if (wanted < least || split < 2) split = 1;
+    t->chunk = blocks_for(blocks_for(p.k, split), step) * step;
+    t->split = blocks_for(p.k, t->chunk);
+    t->blocks *= t->split;
+}
+
 enum { BF16X3_SMALL_TILE = 32 }; /* rows, and columns */
 
 static inline matmul_tiling bf16x3_small_tiling(const tiling_of &p)
@@ -319,14 +331,10 @@ static inline matmul_tiling bf16x3_small_tiling(const tiling_of &p)
     t.lines = t.columns = BF16X3_SMALL_TILE;
     t.blocks = blocks_for(p.m, t.lines) * blocks_for(p.n, t.columns) * p.batches;
     const int64_t wanted = 2 * (int64_t)p.processors / (t.blocks > 0 ? t.blocks : 1);
-    int64_t split = wanted < p.k / SHORTEST ? wanted : p.k / SHORTEST;
-    if (wanted < FULL || split < 2) split = 1;
     t.tiles = 1;
     t.step = 64;
     t.wide = p.a_wide && p.b_wide;
-    t.chunk = blocks_for(blocks_for(p.k, split), 64) * 64;
-    t.split = blocks_for(p.k, t.chunk);
-    t.blocks *= t.split;
+    tiling_cut(p, wanted, p.k / SHORTEST, FULL, 64, &t);
     return t;
 }
 
@@ -347,15 +355,10 @@ static inline matmul_tiling bf16x3_batch_tiling(const tiling_of &p, int parts)
     t.blocks = tiles(t.lines, t.columns);
     t.way = t.blocks <= 2 * p.processors && p.k * parts > LONG;
     const int64_t wanted = p.processors / (t.blocks > 0 ? t.blocks : 1);
-    const int64_t most = p.k * parts / SHORTEST;
-    int64_t split = wanted < most ? wanted : most;
-    if (wanted < FULL || split < 2) split = 1;
     t.tiles = 1;
     t.step = (t.way ? BF16X3_BATCH_GROUPS : 1) * 32 / parts;
     t.wide = p.a_wide && p.b_wide;
-    t.chunk = blocks_for(blocks_for(p.k, split), 64) * 64;
-    t.split = blocks_for(p.k, t.chunk);
-    t.blocks *= t.split;
+    tiling_cut(p, wanted, p.k * parts / SHORTEST, FULL, 64, &t);
     return t;
 }
 
@@ -381,15 +384,10 @@ static inline matmul_tiling mma_tiling(const tiling_of &p)
      */
     const int64_t fill = 4 * (int64_t)p.processors / (best.blocks > 0 ? best.blocks : 1);
     const int64_t wanted = fill < 2 * p.processors ? fill : 2 * p.processors;
-    const int64_t most = p.k / SHORTEST;
-    int64_t split = wanted < most ? wanted : most;
-    if (split < 2) split = 1;
     best.tiles = 1;
     best.step = 32;
     best.wide = p.a_wide && p.b_wide;
-    best.chunk = blocks_for(blocks_for(p.k, split), 32) * 32;
-    best.split = blocks_for(p.k, best.chunk);
-    best.blocks *= best.split;
+    tiling_cut(p, wanted, p.k / SHORTEST, 2, 32, &best);
     return best;
 }
 

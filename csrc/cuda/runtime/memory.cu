@@ -78,16 +78,20 @@ static int is_kept(const gop_cuda_thread *t, size_t bytes)
     return t->pool && t->stream == cudaStreamLegacy && bytes <= GOP_CUDA_SPARE_BYTES;
 }
 
+/* Takes spare block k away from the others. */
+static void *take_spare_at(gop_cuda_thread *t, int k)
+{
+    void *const memory = t->spare[k].memory;
+    t->spares--;
+    memmove(&t->spare[k], &t->spare[k + 1], (t->spares - k) * sizeof t->spare[0]);
+    return memory;
+}
+
 /* The spare block of so many bytes that was freed last; NULL if there is none. */
 static void *take_spare(gop_cuda_thread *t, size_t bytes)
 {
-    for (int k = t->spares - 1; k >= 0 && is_kept(t, bytes); k--) {
-        if (t->spare[k].bytes != bytes) continue;
-        void *const memory = t->spare[k].memory;
-        t->spares--;
-        memmove(&t->spare[k], &t->spare[k + 1], (t->spares - k) * sizeof t->spare[0]);
-        return memory;
-    }
+    for (int k = t->spares - 1; k >= 0 && is_kept(t, bytes); k--)
+        if (t->spare[k].bytes == bytes) return take_spare_at(t, k);
     return NULL;
 }
 
@@ -98,11 +102,8 @@ void gop_cuda_keep(gop_ctx *ctx, void *memory, size_t bytes)
         gop_cuda_release(ctx, memory);
         return;
     }
-    if (t->spares == GOP_CUDA_SPARE) { /* the one that waited longest goes */
-        gop_cuda_release(ctx, t->spare[0].memory);
-        t->spares--;
-        memmove(&t->spare[0], &t->spare[1], t->spares * sizeof t->spare[0]);
-    }
+    if (t->spares == GOP_CUDA_SPARE) /* the one that waited longest goes */
+        gop_cuda_release(ctx, take_spare_at(t, 0));
     t->spare[t->spares++] = {memory, bytes};
 }
 
