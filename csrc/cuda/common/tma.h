@@ -91,10 +91,10 @@ GOP_DEVICE void tma_load(void *to, const gop_cuda_tensor_map *map, int x, int y,
 GOP_DEVICE void tma_prefetch(const gop_cuda_tensor_map *map, int x, int y, int z)
 {
 #if GOP_CODE_SM90
-    asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global.tile [%0, {%1, %2, %3}];" ::"l"(
-                     map),
-                 "r"(x), "r"(y), "r"(z)
-                 : "memory");
+    asm volatile(
+        "cp.async.bulk.prefetch.tensor.3d.L2.global.tile [%0, {%1, %2, %3}];" ::"l"(map),
+        "r"(x), "r"(y), "r"(z)
+        : "memory");
 #endif
 }
 

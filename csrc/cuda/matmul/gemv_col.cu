@@ -27,6 +27,23 @@ template <int V, int LOADS> GOP_DEVICE int gemv_col_place(int lane, int v)
                                     : v / 2 * 64 + lane * 2 + v % 2;
 }
 
+/* A bit for each of them that exists, where the warp's first is `first` of `many`. */
+template <int V, int LOADS>
+GOP_DEVICE unsigned gemv_col_inside(int64_t first, int64_t many, int lane)
+{
+    unsigned inside = 0;
+#pragma unroll
+    for (int v = 0; v < V; v++)
+        inside |= (unsigned)(first + gemv_col_place<V, LOADS>(lane, v) < many) << v;
+    return inside;
+}
+
+/* 1: halves in words, and these begin between two of them. */
+template <int LOADS> GOP_DEVICE int gemv_col_later(const void *from)
+{
+    return LOADS == GEMV_COL_WORDS ? (int)((uintptr_t)from / 2 % 2) : 0;
+}
+
 template <typename T, int V, int LOADS>
 GOP_DEVICE thin_group<T, V> gemv_col_load(const T *from, int64_t stride, unsigned inside)
 {
@@ -60,6 +77,18 @@ GOP_DEVICE void gemv_col_add(sum_t<T> (&sum)[COLUMNS][V], const thin_group<T, V>
         for (int v = 0; v < V; v++) sum[c][v] = accumulate(widen(group.at[v]), b[c], sum[c][v]);
 }
 
+/* Factors of some terms, 0 for columns that do not exist. */
+template <int COLUMNS, typename S, typename T>
+GOP_DEVICE void gemv_col_factors(S (*to)[COLUMNS], const T *from, const matmul_geometry &g,
+                                 int terms, int64_t columns)
+{
+    for (int at = threadIdx.x; at < terms * COLUMNS; at += THIN_THREADS) {
+        const int l = at / COLUMNS, c = at % COLUMNS;
+        const S zero = {};
+        to[l][c] = c < columns ? widen(from[l * g.b_row + c * g.b_col]) : zero;
+    }
+}
+
 template <typename T, int COLUMNS, int LOADS>
 __global__ void __launch_bounds__(THIN_THREADS, columns_shape<T, COLUMNS>::BLOCKS)
     matmul_gemv_col_kernel(const matmul_product<T> p, const int parts, const int lines)
@@ -80,14 +109,9 @@ __global__ void __launch_bounds__(THIN_THREADS, columns_shape<T, COLUMNS>::BLOCK
     const matmul_offsets of = matmul_batch(g, block.batch);
 
     const T *const top = p.a + of.a + begin * g.a_col;
-    const auto later = [&](int part) { /* 1: halves, and these terms begin between two words */
-        return LOADS == GEMV_COL_WORDS ? (int)((uintptr_t)(top + part * g.a_col) / 2 % 2) : 0;
-    };
+    const auto later = [&](int part) { return gemv_col_later<LOADS>(top + part * g.a_col); };
     int64_t i = i0 + group * lines - later(part);
-    unsigned inside = 0;
-#pragma unroll
-    for (int v = 0; v < V; v++)
-        inside |= (unsigned)(i + gemv_col_place<V, LOADS>(lane, v) < g.m) << v;
+    const unsigned inside = gemv_col_inside<V, LOADS>(i, g.m, lane);
     i += gemv_col_place<V, LOADS>(lane, 0);
     if (!(inside & 1)) i = -later(part); /* loads from a valid address, stores nothing */
     const T *a = top + i * g.a_row + part * g.a_col;
@@ -101,11 +125,7 @@ __global__ void __launch_bounds__(THIN_THREADS, columns_shape<T, COLUMNS>::BLOCK
         const int terms = left < TERMS ? (int)left : TERMS;
         const T *const tile = b + (block.end - begin - left) * g.b_row;
         __syncthreads();
-        for (int at = threadIdx.x; at < terms * COLUMNS; at += THIN_THREADS) {
-            const int l = at / COLUMNS, c = at % COLUMNS;
-            const S zero = {};
-            b_tile[l][c] = c0 + c < g.n ? widen(tile[l * g.b_row + c * g.b_col]) : zero;
-        }
+        gemv_col_factors(b_tile, tile, g, terms, g.n - c0);
         __syncthreads();
         int l = part;
         for (; l + (AHEAD - 1) * parts < terms; l += AHEAD * parts) {
@@ -153,8 +173,7 @@ static gop_status matmul_gemv_col(gop_ctx *ctx, const gop_task *task, int64_t)
     const thin_cut &cut = *GOP_OWN(const thin_cut, task->plan);
     const matmul_product<T> p = thin_product_of<T>(task, cut);
     /* A thread's only output is near in either case. */
-    constexpr int BY = columns_shape<T, COLUMNS>::WIDE == 1 ? +GEMV_COL_WIDE
-                       : sizeof(T) > 2 && LOADS == GEMV_COL_WORDS ? +GEMV_COL_ITEMS : LOADS;
+    constexpr int BY = columns_shape<T, COLUMNS>::WIDE == 1 ? +GEMV_COL_WIDE : LOADS;
     GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, cut.split > 1, (matmul_gemv_col_kernel<T, COLUMNS, BY>),
                                 (unsigned)cut.blocks, THIN_THREADS, 0, p, cut.parts,
                                 cut.lines * cut.parts / THIN_WARPS));
@@ -231,27 +250,28 @@ static gop_status matmul_gemv_flat(gop_ctx *ctx, const gop_task *task, int64_t)
 
 #define OF_COLUMNS(T, C)                                                                       \
     {                                                                                          \
-        matmul_gemv_col<T, C, 0>, matmul_gemv_col<T, C, 1>, matmul_gemv_col<T, C, 2>           \
+        matmul_gemv_col<T, C, GEMV_COL_ITEMS>, matmul_gemv_col<T, C, GEMV_COL_WIDE>,           \
+            matmul_gemv_col<T, C, sizeof(T) == 2 ? +GEMV_COL_WORDS : +GEMV_COL_ITEMS>          \
     }
-#define OF_HALVES(T) OF_COLUMNS(T, 1), OF_COLUMNS(T, 2), OF_COLUMNS(T, 4), OF_COLUMNS(T, 8)
+#define OF_8(T) OF_COLUMNS(T, 1), OF_COLUMNS(T, 2), OF_COLUMNS(T, 4), OF_COLUMNS(T, 8)
 #define OF(T)                                                                                  \
     {                                                                                          \
-        OF_HALVES(T), OF_COLUMNS(T, 16)                                                        \
+        OF_8(T), OF_COLUMNS(T, 16)                                                             \
     }
 
 static gop_status matmul_gemv_col_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    static const gop_launch launches[][5][3] = {{OF_HALVES(float16)}, {OF_HALVES(bfloat16)}, OF(float),
-                                                OF(double),  OF(complex64), OF(complex128)};
+    static const gop_launch launches[][5][3] = {{OF_8(float16)}, {OF_8(bfloat16)},
+                                                OF(float),       OF(double),
+                                                OF(complex64),   OF(complex128)};
     thin_cut *const cut = GOP_OWN(thin_cut, plan);
     *cut = {};
     const gop_gemm g = thin_geometry(task, &cut->swapped);
     GOP_TRY(thin_takes(g, "gemv_col"));
     const int item = (int)matmul_item(task), operand = cut->swapped ? 1 : 0;
+    const int bytes = gemv_col_load(item, thin_width(g.n, 16));
     const bool near = item == 2 && g.a_row == 1;
-    tiling_of of = thin_tiling_of(
-        ctx, task, g,
-        thin_wide(task, g, operand, 0, gemv_col_load(item, thin_width(g.n, 16))));
+    tiling_of of = thin_tiling_of(ctx, task, g, thin_wide(task, g, operand, 0, bytes));
     of.a_along = of.a_along && !of.a_wide && !near;
     of.a_dense = matmul_dense(g, task->in[operand].data, g.m, g.a_row, g.a_col);
     int64_t all = g.a_col | (int64_t)((uintptr_t)task->in[operand].data / 2);
@@ -260,9 +280,8 @@ static gop_status matmul_gemv_col_plan(const gop_ctx *ctx, const gop_task *task,
     matmul_tiling &tiling = *cut;
     tiling = gemv_col_tiling(of);
     /* Words, if the terms of a warp all begin in the same half of one. */
-    const int loads = cut->wide                                           ? GEMV_COL_WIDE
-                      : near && (cut->parts > 1 || g.a_col % 2 == 0) ? GEMV_COL_WORDS
-                                                                     : GEMV_COL_ITEMS;
+    const bool words = near && (cut->parts > 1 || g.a_col % 2 == 0);
+    const int loads = cut->wide ? GEMV_COL_WIDE : words ? GEMV_COL_WORDS : GEMV_COL_ITEMS;
     thin_scratch(task, g, cut, plan);
     if (cut->flat) {
         static const gop_launch flat[] = {
@@ -272,8 +291,7 @@ static gop_status matmul_gemv_col_plan(const gop_ctx *ctx, const gop_task *task,
         plan->launch = flat[task->in[0].dtype - GOP_FLOAT16];
         return GOP_OK;
     }
-    plan->launch =
-        launches[task->in[0].dtype - GOP_FLOAT16][thin_index(cut->columns)][loads];
+    plan->launch = launches[task->in[0].dtype - GOP_FLOAT16][thin_index(cut->columns)][loads];
     return GOP_OK;
 }
 

@@ -117,7 +117,7 @@ template <typename T, bool ALONG> struct ring_lines {
         for (int e = 0; e < RING_LINES * shape::TERMS / MANY / THREADS; e++) {
             const bool exists = i < lines && l < end;
             if constexpr (MANY > 1)
-                cp_async<MANY * (int)sizeof(T)>(address_in_shared(to), from, exists);
+                cp_async<MANY *(int)sizeof(T)>(address_in_shared(to), from, exists);
             else ring_copy(to, from, exists);
             from += apart, to += STEP * PITCH;
             (ALONG ? i : l) += STEP;

@@ -15,7 +15,7 @@ struct ring_plan {
     thin_cut cut;
     int64_t stages, each; /* of a product: stages, and threads that write factors */
     int64_t tiles;        /* of columns */
-    int many; /* items of the large operand that are copied at once */
+    int many;             /* items of the large operand that are copied at once */
     size_t at_wanted;
 };
 
@@ -340,7 +340,9 @@ static gop_status matmul_ring_plan(const gop_ctx *ctx, const gop_task *task, gop
     const int along = gop_magnitude(g.a_col) <= gop_magnitude(g.a_row);
     const int operand = p->cut.swapped ? 1 : 0;
     const bool wide = thin_wide(task, g, operand, along) || item == 16;
-    p->many = wide ? (int)(16 / item) : item == 2 && thin_wide(task, g, operand, along, 4) ? 2 : 1;
+    p->many = wide                                                 ? (int)(16 / item)
+              : item == 2 && thin_wide(task, g, operand, along, 4) ? 2
+                                                                   : 1;
 
     thin_cut &cut = p->cut;
     matmul_tiling &tiling = cut;

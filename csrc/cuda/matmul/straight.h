@@ -157,8 +157,7 @@ static __global__ void __launch_bounds__(256)
         const int64_t i = at % chunks * 8, y = at / chunks % o.outer, z = at / chunks / o.outer;
         const matmul_offsets of = matmul_batch(g, z);
         const int64_t batch = o.batches == 1 ? 0 : c.is_b[blockIdx.y] ? of.b : of.a;
-        const uint16_t *row =
-            c.from[blockIdx.y] + batch + y * o.from_outer + i * o.from_inner;
+        const uint16_t *row = c.from[blockIdx.y] + batch + y * o.from_outer + i * o.from_inner;
         vec128<uint16_t> v;
         if (o.from_inner == 1 && i + 8 <= o.inner) {
             v = straight_eight(row);

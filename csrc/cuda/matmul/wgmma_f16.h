@@ -66,7 +66,8 @@ template <int SHAPE> struct wgmma_f16_block {
         RESULTS = (BOXES > 2 ? +BOXES : 2) * 64 * 64 * 2,
         FIT = (227 * 1024 - 2 * RESULTS - 1024 - 256) / SLOT / RINGS,
         SLOTS = FIT < 12 / RINGS ? FIT : 12 / RINGS,
-        PROMOTED = WAVES == 1 ? 4 : 2, /* slots whose terms the tensor cores add by themselves */
+        PROMOTED =
+            WAVES == 1 ? 4 : 2, /* slots whose terms the tensor cores add by themselves */
         BYTES = RINGS * SLOTS * (SLOT + 16) + 2 * RESULTS + 2 * 8 + 1024,
     };
 };

@@ -20,7 +20,7 @@ struct wgmma_f16_pace {
         around; /* a slot of one tile, of a tile of each warpgroup; start and end */
 };
 static const wgmma_f16_pace paces[WGMMA_F16_SHAPES] = {
-    {0.777f, 0, 1.44f},  {0.56f, 0, 0.941f},      {0.374f, 0, 0.843f}, {0.263f, 0, 0.562f},
+    {0.777f, 0, 1.44f},  {0.56f, 0, 0.941f},     {0.374f, 0, 0.843f}, {0.263f, 0, 0.562f},
     {0.645f, 0, 1.588f}, {0.25f, 0.29f, 0.729f}, {0.308f, 0, 0.932f},
 };
 static const float CLUSTER = 0.388f, ADDING = 3.3f, COPYING = 3.3f;
@@ -29,7 +29,7 @@ static const float MEMORY = 4.1e6f, CACHE = 15.7e6f, PIECES = 4.7e6f, COPIES = 1
 /* The end of a tile whose results no map can write, by two items at a time or by one: the
  * second of two products of 2026-11-30. */
 static const float NARROW = 2.6f, NARROWEST = 5.2f;
-static const float PARTLY = 0.28f; /* how far an SM without a tile makes others faster */
+static const float PARTLY = 0.28f;  /* how far an SM without a tile makes others faster */
 static const float ACROSS = 1.015f; /* tiles that follow each other across the results */
 
 static float turns_time(const wgmma_f16_pace &of, int tiles, int slots, float stages,
@@ -106,7 +106,8 @@ struct wgmma_f16_found {
     {
         enum { SHORTEST = 2, MOST = 64 }; /* stages of a slice; slices */
         const int slots = processors / (below * beside);
-        const float far = swapped == out.transposed ? cube(ACROSS) : 1; /* else down the lines */
+        const float far =
+            swapped == out.transposed ? cube(ACROSS) : 1; /* else down the lines */
         int rest = 0, most = 1;
         for (int halves = 0; halves <= (rest > 0 ? 4 : 0); halves++) {
             const int fill = halves > 0 ? halves * slots / (2 * rest) : 1;
@@ -156,8 +157,8 @@ static double search(const gop_ctx *ctx, const gop_task *task, matmul_schedule *
         }
     *best = found.best;
     float moved = 2 * (float)g.batches * (float)g.m * (float)g.n;
-    const float before = moving_time(a, &moved) + moving_time(b, &moved) +
-                         (a.copied || b.copied ? COPYING : 0);
+    const float before =
+        moving_time(a, &moved) + moving_time(b, &moved) + (a.copied || b.copied ? COPYING : 0);
     return 1e-6 *
            (double)(WGMMA_F16_LAUNCH + before + cbrtf(found.least + cube(moved / MEMORY)));
 }

@@ -5,10 +5,10 @@
  * TMA fetches tiles of 64 terms into a ring in shared memory; two warpgroups
  * multiply from there without a load of a thread. Tensor cores cut their sums short instead of
  * rounding: every 256 terms a sum moves to float32 registers that the ordinary units add to,
- * every 128 where a warpgroup multiplies two waves of rows. One warpgroup adds, or stores, while
- * the other multiplies: with two waves they take turns, else each goes on as its slots arrive,
- * which may be of a ring and tiles of its own. Where few rows meet many columns, the transposed
- * product is computed, whose tiles they fill.
+ * every 128 where a warpgroup multiplies two waves of rows. One warpgroup adds, or stores,
+ * while the other multiplies: with two waves they take turns, else each goes on as its slots
+ * arrive, which may be of a ring and tiles of its own. Where few rows meet many columns, the
+ * transposed product is computed, whose tiles they fill.
  */
 #include "cuda/matmul/wgmma_f16.h"
 #include "cuda/common/cvt.h"
@@ -92,14 +92,16 @@ GOP_DEVICE void fetch_tiles(const wgmma_f16_work &w, const cluster_place at, int
         const tile_item i = tile_of<R>(w, at, it);
         for (int s = i.first; s < i.last; s++) {
             if (t.ahead && s + t.ahead < i.last)
-                boxes(i, s + t.ahead, [](const gop_cuda_tensor_map *map, int x, int y, int z,
-                                         int, int) { tma_prefetch(map, x, y, z); });
+                boxes(i, s + t.ahead,
+                      [](const gop_cuda_tensor_map *map, int x, int y, int z, int, int) {
+                          tma_prefetch(map, x, y, z);
+                      });
             mbarrier_wait(empty + slot, parity);
             mbarrier_arrive_expect_tx(full + slot, R::A_BYTES + B_SENT);
-            boxes(i, s, [&](const gop_cuda_tensor_map *map, int x, int y, int z, int to,
-                            int with) {
-                tma_load(slots + slot * R::SLOT + to, map, x, y, z, full + slot, with);
-            });
+            boxes(i, s,
+                  [&](const gop_cuda_tensor_map *map, int x, int y, int z, int to, int with) {
+                      tma_load(slots + slot * R::SLOT + to, map, x, y, z, full + slot, with);
+                  });
             pipeline_advance<R::SLOTS>(slot, parity);
         }
     }
@@ -251,7 +253,8 @@ GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, const cluster_place plac
                         if (tells && v == WAVES - 1)
                             mbarrier_arrive_cluster(empty + last, lane);
                     }
-                    if (WAVES > 1 && lane == 0 && e == many - 1) /* they should not end together */
+                    if (WAVES > 1 && lane == 0 &&
+                        e == many - 1) /* they should not end together */
                         mbarrier_arrive(ping_pong + 1 - group);
                     last = at;
                     pipeline_advance<R::SLOTS>(at, then);
@@ -267,8 +270,8 @@ GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, const cluster_place plac
         for (int v = 0; v < WAVES; v++) {
             const int row = mine_from + v * 64, m = i.i0 + row;
             if (i.part >= 0)
-                write_partial<R>(w.partials +
-                                     ((int64_t)i.part * size + place.rank) * R::ROWS * R::COLUMNS,
+                write_partial<R>(w.partials + ((int64_t)i.part * size + place.rank) * R::ROWS *
+                                                  R::COLUMNS,
                                  sum[v], row, (int)(w.n - i.j0), w.transposed);
             else if (m < w.m && i.j0 < w.n)
                 write_tile<T>(w, sum[v], results, half, m, i.j0, i.batch);
