@@ -49,7 +49,8 @@ TILES = {
     "bf16x3_packed": (
         [[(256, 128, 1), (256, 256, 0.9)], [(128, 128, 1), (256, 256, 0.9)]], (1,), 256),
     "bf16x3": ([[(128, 64, 1), (128, 128, 0.76), (256, 128, 0.61)]], (1,), 128),
-    "outer": ([[(64, 128, 1)], [(64, 64, 1)], [(32, 32, 1)]], (2, 4), 0),
+    "outer": ([[(*tile, 1), (128, 32, 1), (128, 16, 1)]
+               for tile in ((64, 128), (64, 64), (32, 32))], (2, 4), 0),
     "outer_mma": ([[(64, 128, 1)]], (4,), 0),
 }  # fmt: skip
 # Those that tiling.h cuts: blocks of a processor.
@@ -120,7 +121,8 @@ def operand(g: dict, lines: int, line: int, term: int, batch: int, offset: int):
     straight = (near == 1 and offset % vector == 0 and (far % vector == 0 or rest == 1)
                 and batch % vector == 0)  # fmt: skip
     wide = straight and g["k"] > 1 and length % vector == 0
-    dense = g["batches"] == 1 and line == 1 and term == lines and offset % vector == 0
+    dense = line == 1 and term == lines and (
+        lines <= 64 or (offset % vector == 0 and batch % vector == 0))
     bytes_ = lines * g["k"] * g["item"] * (g["batches"] if batch else 1)
     return bytes_, along, wide, straight, dense
 
@@ -222,9 +224,13 @@ def cut_few_columns(row: str, p: dict) -> dict:
         found = thin_cut(p, up(groups, teams) * tiles, teams * rows, width,
                          k + 1 if full else 32 * each * parts, 4)  # fmt: skip
         return {**found, "step": lanes * vector * parts, "packed": packed, "wide": wide}
-    if row == "gemv_col" and p["a"][4] and n == 1 and 1 < p["m"] <= 64:
-        found = thin_cut(p, 1, p["m"], 1, 256, 4)
-        return {**found, "step": 256 // p["m"] * (16 // item), "wide": True}
+    if row == "gemv_col" and p["a"][4] and n <= (8 if item == 2 else 1) and p["m"] > 1:
+        vector = max(1, 16 // item)
+        group = math.gcd(p["m"], vector)
+        terms = 256 // (p["m"] // group) * (vector // group)
+        if terms and (p["m"] <= 64 or (n == 1 and not wide)):
+            found = thin_cut(p, p["batches"], p["m"], n, 256, 4)
+            return {**found, "step": terms, "wide": True}
     if row == "gemv_col":
         width = min(16, 1 << (n - 1).bit_length())
         vector = (8 if item == 2 and width > 2 else 16) // item
@@ -247,6 +253,28 @@ def cut_few_columns(row: str, p: dict) -> dict:
         found = ring_cut(p, n * numbers, 8 << way, 128 // item, 2 * PROCESSORS)
         return {**found, "way": way}
     return ring_cut(p, n * (1 + pair), 128, 32 // (1 + pair), PROCESSORS)  # skinny_wgmma
+
+
+def batch_cut(tiles: int, k: int, parts: int) -> dict:
+    """How bf16x3_batch_tiling of tiling.h shares the terms of a tile."""
+    turns, each = up(k, 128 // parts), up(tiles, PROCESSORS)
+    alone = turns * (each // 4 * 4 + (0, 2.4, 2.6, 3.2)[each % 4])
+    if k * parts <= 96 or (tiles > 2 * PROCESSORS and each * (turns + 2) >= alone):
+        return {"blocks": tiles, "step": 32 // parts, "way": 0}
+    best = math.inf, 1, turns
+    for cluster in (1, 2, 4, 8):
+        if cluster > 1 and 100 * cluster * tiles > 97 * PROCESSORS:
+            break
+        for wanted in (1, max(1, PROCESSORS // (cluster * tiles))):
+            chunk = up(turns, wanted)
+            split = up(turns, chunk)
+            time = up(chunk, cluster) * 1.3 + (cluster > 1) * 1.4
+            time += 3.2 + 0.02 * split if split > 1 else 0
+            best = min(best, (time, cluster, chunk), key=lambda found: found[0])
+    _, cluster, chunk = best
+    split, step = up(turns, chunk), 128 // parts
+    return {"blocks": tiles * cluster * split, "split": split, "chunk": chunk * step,
+            "step": step, "way": 1, "cluster": cluster}  # fmt: skip
 
 
 def cut(row: str, p: dict, tile, held: int, shortest: int) -> dict:
@@ -280,15 +308,8 @@ def cut(row: str, p: dict, tile, held: int, shortest: int) -> dict:
         parts = 1 + (p["class"] == "PAIR")
         lines, columns = min(((64, 64 // parts), (64 // parts, 64)),
                              key=lambda tile: up(m, tile[0]) * up(n, tile[1]))  # fmt: skip
-        blocks = up(m, lines) * up(n, columns) * batches
-        wanted = PROCESSORS // blocks
-        split = max(1, min(wanted, k * parts // 256)) if wanted >= 4 else 1
-        chunk = up(up(k, split), 64) * 64
-        split = up(k, chunk)
-        way = int(k * parts > 96 and blocks <= 2 * PROCESSORS)
-        return {"lines": lines, "columns": columns, "blocks": blocks * split, "split": split,
-                "chunk": chunk, "step": (4 if way else 1) * 32 // parts, "way": way,
-                "wide": wide and b_wide}  # fmt: skip
+        return {"lines": lines, "columns": columns, "wide": wide and b_wide,
+                **batch_cut(up(m, lines) * up(n, columns) * batches, k, parts)}  # fmt: skip
     if row == "mma":
         rows = wide and b_wide
         ways = ((64, 64, 6144), (128, 128, 17096)) if rows else ((64, 64, 6144),)
@@ -359,12 +380,13 @@ def features(row, shapes, tile, way, held, shortest) -> dict:
     for s in shapes:
         p = as_read(row, s)
         t = {"tiles": 1, "step": 1, "split": 1, "chunk": p["k"], "way": way, "packed": False,
-             "wide": p["a"][2], **cut(row, p, tile, held, shortest)}  # fmt: skip
+             "cluster": 1, "wide": p["a"][2], **cut(row, p, tile, held, shortest)}  # fmt: skip
         blocks = t["blocks"] / PROCESSORS
         full = math.floor(blocks / held)
         rest = blocks - full * held
         rest = math.ceil(rest) if full < 8 else rest
-        terms, outputs = min(t["chunk"], p["k"]), t["lines"] * t["columns"] * t["tiles"]
+        terms = min(t["chunk"], p["k"]) / t["cluster"]
+        outputs = t["lines"] * t["columns"] * t["tiles"]
         found["steps"].append((full + (rest > 0)) * math.ceil(terms / t["step"]))
         naive = naive_term(s) if row == "naive" else 1
         found["terms"].append((full * held + rest) * outputs * terms * naive)

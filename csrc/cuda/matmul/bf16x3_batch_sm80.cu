@@ -36,10 +36,13 @@ struct bf16x3_batch_cut {
     bool wide[2];   /* of a and b: loads of 16 bytes */
     bool first[2];  /* of a and b: in shared memory terms are neighbours, else lines */
     int way;        /* of the tiling: warpgroups of a block */
+    int cluster;    /* blocks that share a tile: each has `part` of the terms */
+    int64_t part;
 };
 
 #if GOP_SM80
 
+#include "cuda/common/cluster.h"
 #include "cuda/common/mma.h"
 #include "cuda/common/tma.h"
 
@@ -103,6 +106,7 @@ template <typename T, bool TERMS_FIRST, bool OF_B> struct batch_lines {
     const uint8_t *at;  /* what the thread loads first */
     int64_t line, term; /* strides, in bytes */
     int lines, left;    /* that exist from there on, in numbers; terms in reals */
+    int runs;           /* that have a line that exists */
     bool wide;
 
     /* The line and term of a run, or of four neighbours. */
@@ -123,8 +127,19 @@ template <typename T, bool TERMS_FIRST, bool OF_B> struct batch_lines {
         wide = is_wide, line = line_stride * (int)sizeof(T),
         term = term_stride * (int)sizeof(T);
         lines = exist - first.x / EACH, left = terms - first.y;
+        runs = exist * EACH > APART || (PARTS == 1 && wide && !TERMS_FIRST) ? 2 : 1;
         at = (const uint8_t *)from + first.x / EACH * line + first.y / PARTS * term;
         if (PARTS == 2 && !PAIRED) at += first.y % 2 * 4;
+    }
+    /* What no run ever stores is 0. */
+    GOP_DEVICE void clear(uint8_t *to, int t) const
+    {
+        if (runs > 1) return;
+        const int2 place = run(1, t);
+#pragma unroll
+        for (int n = 0; n < 3; n++)
+            *reinterpret_cast<uint4 *>(to + n * BATCH_PIECE +
+                                       batch_place<TERMS_FIRST>(place.x, place.y)) = {};
     }
     /* Goes on by so many stages. */
     GOP_DEVICE void next(int stages)
@@ -135,16 +150,19 @@ template <typename T, bool TERMS_FIRST, bool OF_B> struct batch_lines {
     {
         if (PARTS == 1 && wide) {
 #pragma unroll
-            for (int n = 0; n < 4; n++)
+            for (int n = 0; n < 4; n++) {
+                if (!WHOLE && n / 2 == runs) break;
                 load_if<true, WHOLE>(x[n / 2] + n % 2 * 4,
                                      TERMS_FIRST ? n * STEP < lines && left > 0
                                                  : lines > 0 && n * STEP < left,
                                      at + n * STEP * (TERMS_FIRST ? line : term));
+            }
             return;
         }
         const int odd = OF_B ? threadIdx.x & 1 : 0;
 #pragma unroll
         for (int e = 0; e < 2; e++) {
+            if (!WHOLE && e == runs) break;
             const int apart = e * APART / EACH;
             const uint8_t *from = at + apart * line;
 #pragma unroll
@@ -165,6 +183,7 @@ template <typename T, bool TERMS_FIRST, bool OF_B> struct batch_lines {
     {
 #pragma unroll
         for (int e = 0; e < 2; e++) {
+            if (e == runs) break;
             uint32_t piece[3][4];
 #pragma unroll
             for (int i = 0; i < 8; i++) least = min(least, 2 * gop_float_to_bits(x[e][i]) - 1);
@@ -283,101 +302,125 @@ GOP_DEVICE int64_t batch_below(const matmul_product<T> &p, const matmul_tile<T> 
     return p.part.row + tile.i0 - tile.j0;
 }
 
-/* Computes a block's outputs anew, term by term. */
+/* What all blocks are told. */
+struct bf16x3_batch_job {
+    bool of_itself, a_wide, b_wide;
+    int cluster; /* blocks that share a tile: each has `part` terms of it */
+    int64_t part;
+};
+
+/* Computes a tile anew, term by term. */
 template <typename T> GOP_DEVICE void batch_anew(const matmul_product<T> &p,
-                                                 const matmul_tile<T> &tile, bool of_itself)
+                                                 const matmul_tile<T> &tile,
+                                                 const bf16x3_batch_job &job)
 {
     const matmul_geometry &g = p.g;
     T *const out = (T *)p.out + tile.out;
     const int64_t below = batch_below(p, tile);
-    for (int at = threadIdx.x; at < tile.rows * tile.columns; at += blockDim.x) {
+    for (int at = cluster_rank() * blockDim.x + threadIdx.x; at < tile.rows * tile.columns;
+         at += job.cluster * blockDim.x) {
         const int i = at / tile.columns, j = at % tile.columns;
         const T *x = tile.a + i * g.a_row, *y = tile.b + j * g.b_col;
         T total = {};
 #pragma unroll 1
         for (int64_t l = 0; l < tile.terms; l++, x += g.a_col, y += g.b_row)
             total = accumulate(*x, *y, total);
-        if (of_itself && below + i < j) continue;
+        if (job.of_itself && below + i < j) continue;
         out[i * g.out_row + j * g.out_col] = total;
-        if (of_itself) out[(j - below) * g.out_row + (i + below) * g.out_col] = total;
+        if (job.of_itself) out[(j - below) * g.out_row + (i + below) * g.out_col] = total;
     }
 }
 
-/* The first warpgroup's sums += those of the others, in order. */
-template <int GROUPS> GOP_DEVICE void batch_meet(float (&sum)[32], float *meet)
+/* A barrier of all that share a tile. */
+template <int GROUPS> GOP_DEVICE void batch_meet(const bf16x3_batch_job &job)
 {
-    float *const own = meet + threadIdx.x % 128;
-    const int group = threadIdx.x / 128;
-    __syncthreads();
-    if (group > 0)
-#pragma unroll
-        for (int e = 0; e < 32; e++) own[((group - 1) * 32 + e) * 128] = sum[e];
-    __syncthreads();
-    if (group == 0)
-        for (int other = 0; other < GROUPS - 1; other++)
-#pragma unroll
-            for (int e = 0; e < 32; e++) sum[e] += own[(other * 32 + e) * 128];
+    if (GROUPS > 1 && job.cluster > 1) cluster_sync();
+    else __syncthreads();
 }
 
-/* Stores a tile's sums, line by line of memory, by way of shared memory. Of a product by its
- * own transpose what is not above the diagonal, or, `mirrored`, that below on its other side.
- */
-template <typename T> GOP_DEVICE void batch_store(const matmul_product<T> &p,
-                                                  const matmul_tile<T> &tile,
-                                                  const float (&sum)[32], float *memory,
-                                                  bool of_itself, bool mirrored)
-{
-    enum {
-        PARTS = sizeof(T) / 4,
-        ROW = BATCH_SIDE + 8,
-        COLUMN = BATCH_SIDE * PARTS + 4 * PARTS
-    };
-    const matmul_geometry &g = p.g;
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
-    const int64_t below = batch_below(p, tile);
-    const int64_t row_apart = mirrored ? g.out_col : g.out_row;
-    const int64_t column_apart = mirrored ? g.out_row : g.out_col;
-    const bool by_rows = llabs(column_apart) <= llabs(row_apart);
-    if (warp < 4) /* the others have no sums */
+/* A tile's sums in shared memory, on their way to lines of memory. Each warpgroup of the blocks
+ * that share the tile has a part of them. Of a product by its own transpose what is not above
+ * the diagonal leaves as it is, or, `mirrored`, that below on its other side. */
+template <typename T, int GROUPS> struct batch_sums {
+    enum { PARTS = sizeof(T) / 4, SIDE = BATCH_SIDE };
+    enum { ROW = SIDE + 8, COLUMN = SIDE * PARTS + 4 * PARTS, PART = SIDE * ROW };
+    float *memory;
+    int64_t row_apart, column_apart;
+    bool by_rows, mirrored;
+
+    GOP_DEVICE batch_sums(float *memory, const matmul_geometry &g, bool mirrored)
+        : memory(memory), row_apart(mirrored ? g.out_col : g.out_row),
+          column_apart(mirrored ? g.out_row : g.out_col),
+          by_rows(llabs(column_apart) <= llabs(row_apart)), mirrored(mirrored)
+    {
+    }
+    GOP_DEVICE void keep(const float (&sum)[32]) const
+    {
+        const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+        float *const part = memory + warp / 4 * PART;
 #pragma unroll
         for (int e = 0; e < 32; e += 2) {
-            const int row = warp * 16 + lane / 4 + e / 2 % 2 * 8;
+            const int row = warp % 4 * 16 + lane / 4 + e / 2 % 2 * 8;
             const int column = e / 4 * 8 + lane % 4 * 2; /* and the next */
             if (PARTS == 1 && !by_rows) {
-                memory[column * COLUMN + row] = sum[e];
-                memory[(column + 1) * COLUMN + row] = sum[e + 1];
+                part[column * COLUMN + row] = sum[e];
+                part[(column + 1) * COLUMN + row] = sum[e + 1];
             } else {
                 float *const at =
-                    memory + (by_rows ? row * ROW + column : column / 2 * COLUMN + row * 2);
+                    part + (by_rows ? row * ROW + column : column / 2 * COLUMN + row * 2);
                 *reinterpret_cast<float2 *>(at) = make_float2(sum[e], sum[e + 1]);
             }
         }
-    __syncthreads();
-    const int lines = by_rows ? tile.rows : tile.columns;
-    const int length = (by_rows ? tile.columns : tile.rows) * PARTS;
-    const int64_t far = by_rows ? row_apart : column_apart;
-    const int64_t near = by_rows ? column_apart : row_apart;
-    T *out = (T *)p.out + tile.out + warp * far + lane / PARTS * near;
-    if (mirrored) out += below * (g.out_col - g.out_row);
-    const float *from = memory + warp * (by_rows ? ROW : COLUMN) + lane;
-    const auto put = [&](int f, auto wanted) {
-        for (; f < lines; f += warps) {
+    }
+    /* What all warpgroups have at a place, in their order. */
+    GOP_DEVICE float total(const float *at, int cluster) const
+    {
+        float all = 0;
+#pragma unroll 2
+        for (int rank = 0; rank < cluster; rank++) {
+            const float *const there = cluster > 1 ? map_shared_rank(at, rank) : at;
 #pragma unroll
-            for (int x = 0; x < BATCH_SIDE * PARTS; x += 32)
-                if (lane + x < length && wanted(f, (lane + x) / PARTS))
-                    ((float *)(out + x / PARTS * near))[lane % PARTS] = from[x];
-            out += warps * far, from += warps * (by_rows ? ROW : COLUMN);
+            for (int group = 0; group < GROUPS; group++) all += there[group * PART];
         }
-    };
-    if (of_itself)
-        put(warp, [&](int f, int n) { return below + (by_rows ? f - n : n - f) >= mirrored; });
-    else put(warp, [](int, int) { return true; });
-}
-
-/* What all blocks are told. */
-struct bf16x3_batch_job {
-    bool of_itself, a_wide, b_wide;
+        return all;
+    }
+    GOP_DEVICE void store(const matmul_product<T> &p, const matmul_tile<T> &tile,
+                          const bf16x3_batch_job &job) const
+    {
+        const int lane = threadIdx.x % 32, block_warps = blockDim.x / 32;
+        const int cluster = GROUPS > 1 ? job.cluster : 1, warps = cluster * block_warps;
+        const int warp = (cluster > 1 ? cluster_rank() * block_warps : 0) + threadIdx.x / 32;
+        const int64_t below = batch_below(p, tile);
+        const int lines = by_rows ? tile.rows : tile.columns;
+        const int length = (by_rows ? tile.columns : tile.rows) * PARTS;
+        const int64_t far = by_rows ? row_apart : column_apart;
+        const int64_t near = by_rows ? column_apart : row_apart;
+        T *out = (T *)p.out + tile.out + warp * far + lane / PARTS * near;
+        if (mirrored) out += below * (p.g.out_col - p.g.out_row);
+        const float *from = memory + warp * (by_rows ? ROW : COLUMN) + lane;
+        const auto put = [&](int f, auto wanted) {
+            for (; f < lines; f += warps) {
+#pragma unroll
+                for (int x = 0; x < SIDE * PARTS; x += 32)
+                    if (lane + x < length && wanted(f, (lane + x) / PARTS))
+                        ((float *)(out + x / PARTS * near))[lane % PARTS] =
+                            GROUPS > 1 ? total(from + x, cluster) : from[x];
+                out += warps * far, from += warps * (by_rows ? ROW : COLUMN);
+            }
+        };
+        if (job.of_itself)
+            put(warp, [&](int f, int n) { return below + (by_rows ? f - n : n - f) >= mirrored; });
+        else put(warp, [](int, int) { return true; });
+    }
 };
+
+/* Whether one of the blocks that share a tile has a flag that is set. */
+GOP_DEVICE bool batch_any(const int *flag, int cluster)
+{
+    int any = 0;
+    for (int rank = 0; rank < cluster; rank++) any |= *map_shared_rank(flag, rank);
+    return any != 0;
+}
 
 template <typename T, bool A_FIRST, bool B_FIRST, int GROUPS>
 __global__ void __launch_bounds__(128 * GROUPS, 4 / GROUPS)
@@ -387,14 +430,21 @@ __global__ void __launch_bounds__(128 * GROUPS, 4 / GROUPS)
     extern __shared__ uint8_t memory[];
     uint8_t *const stages = memory + (-shared_address(memory) & (BATCH_ALIGNED - 1));
     const matmul_geometry &g = p.g;
-    const matmul_tile<T> tile = matmul_tile_of<BATCH_SIDE, BATCH_SIDE / PARTS, 0>(p);
+    const bool shared = GROUPS > 1 && job.cluster > 1;
+    const matmul_tile<T> tile = matmul_tile_of<BATCH_SIDE, BATCH_SIDE / PARTS, 0>(
+        p, shared ? blockIdx.x / job.cluster : blockIdx.x);
     if (job.of_itself && batch_below(p, tile) + tile.rows <= 0) return; /* it is mirrored */
 
     const int group = GROUPS > 1 ? __shfl_sync(~0u, threadIdx.x / 128, 0) : 0;
-    const int t = threadIdx.x % 128, terms = (int)tile.terms * PARTS;
-    batch_lines<T, A_FIRST, false> a(tile.a, g.a_row, g.a_col, tile.rows, terms, job.a_wide, t);
-    batch_lines<T, B_FIRST, true> b(tile.b, g.b_col, g.b_row, tile.columns, terms, job.b_wide,
-                                    t);
+    const int t = threadIdx.x % 128;
+    const int64_t first = shared ? cluster_rank() * job.part : 0;
+    const int64_t own_terms = shared && tile.terms - first > job.part ? job.part
+                                                                       : tile.terms - first;
+    const int terms = (int)own_terms * PARTS;
+    batch_lines<T, A_FIRST, false> a(tile.a + first * g.a_col, g.a_row, g.a_col, tile.rows,
+                                     terms, job.a_wide, t);
+    batch_lines<T, B_FIRST, true> b(tile.b + first * g.b_row, g.b_col, g.b_row, tile.columns,
+                                    terms, job.b_wide, t);
     const bool is_inner = tile.rows == BATCH_SIDE && tile.columns == BATCH_SIDE / PARTS;
     uint8_t *const own = stages + group * 2 * BATCH_STAGE;
     float x[2][8], y[2][8], sum[32] = {};
@@ -410,6 +460,10 @@ __global__ void __launch_bounds__(128 * GROUPS, 4 / GROUPS)
     int left = terms - group * BATCH_TERMS;
     a.next(group), b.next(group);
     load(left);
+    for (int s = 0; s < 2; s++) {
+        a.clear(own + s * BATCH_STAGE, t);
+        b.clear(own + s * BATCH_STAGE + BATCH_OPERAND, t);
+    }
     for (int s = 0; left > 0; s ^= 1) {
         uint8_t *const stage = own + s * BATCH_STAGE;
         a.split(stage, x, least, t);
@@ -428,28 +482,41 @@ __global__ void __launch_bounds__(128 * GROUPS, 4 / GROUPS)
     }
 
     /* Epilogue: store the sums, or compute the tile anew. */
-    float *const sums = (float *)stages;
-    if (GROUPS > 1) batch_meet<GROUPS>(sum, sums);
+    typedef batch_sums<T, GROUPS> sums_type;
+    const sums_type sums((float *)stages, g, false);
+    const float largest = GROUPS > 1 ? IMAGE_LARGEST / (GROUPS * CLUSTERED) : IMAGE_LARGEST;
     bool beyond = least < 2 * gop_float_to_bits(IMAGE_SMALLEST) - 1;
-    if (group == 0)
 #pragma unroll
-        for (int e = 0; e < 32; e++) beyond |= !(fabsf(sum[e]) <= IMAGE_LARGEST);
-    if (__syncthreads_or(beyond)) {
-        batch_anew(p, tile, job.of_itself);
-        return;
+    for (int e = 0; e < 32; e++) beyond |= !(fabsf(sum[e]) <= largest);
+    beyond = __syncthreads_or(beyond);
+    int *const flag = (int *)(sums.memory + GROUPS * sums_type::PART);
+    if (shared && threadIdx.x == 0) *flag = beyond;
+    sums.keep(sum);
+    batch_meet<GROUPS>(job);
+    if (shared) beyond = batch_any(flag, job.cluster);
+    if (beyond) {
+        batch_anew(p, tile, job);
+    } else {
+        sums.store(p, tile, job);
+        if (job.of_itself) {
+            const sums_type others(sums.memory, g, true);
+            batch_meet<GROUPS>(job);
+            others.keep(sum);
+            batch_meet<GROUPS>(job);
+            others.store(p, tile, job);
+        }
     }
-    batch_store(p, tile, sum, sums, job.of_itself, false);
-    if (!job.of_itself) return;
-    __syncthreads();
-    batch_store(p, tile, sum, sums, job.of_itself, true);
+    if (shared) cluster_sync(); /* another block may still read from this one */
 }
 
 template <typename T, bool A_FIRST, bool B_FIRST, int GROUPS> static gop_status
 bf16x3_batch_enqueue(gop_ctx *ctx, const matmul_product<T> &p, const bf16x3_batch_job &job)
 {
+    enum { COLUMNS = BATCH_SIDE / (int)(sizeof(T) / 4) };
+    const unsigned tiles = matmul_tile_count<BATCH_SIDE, COLUMNS>(p);
     return GOP_LAUNCH_FOLLOWED(
         ctx, p.part.split > 1, (matmul_bf16x3_batch_kernel<T, A_FIRST, B_FIRST, GROUPS>),
-        (matmul_tile_count<BATCH_SIDE, BATCH_SIDE / (int)(sizeof(T) / 4)>(p)), 128 * GROUPS,
+        gop_cuda_grid(tiles * job.cluster, job.cluster > 1 ? job.cluster : 0), 128 * GROUPS,
         batch_shared(GROUPS), p, job);
 }
 
@@ -476,7 +543,8 @@ static gop_status matmul_bf16x3_batch(gop_ctx *ctx, const gop_task *task, int64_
         p.a = p.b, p.b = a;
         p.part.rows = p.g.m;
     }
-    const bf16x3_batch_job job = {cut.of_itself, cut.wide[0], cut.wide[1]};
+    const bf16x3_batch_job job = {cut.of_itself, cut.wide[0], cut.wide[1], cut.cluster,
+                                  cut.part};
     return matmul_multiply_chunks(
         ctx, task, p, cut.split, cut.chunk,
         [&](const matmul_product<T> &of) { return multiply(ctx, of, job); });
@@ -519,6 +587,8 @@ static gop_status matmul_bf16x3_batch_plan(const gop_ctx *ctx, const gop_task *t
     cut->way = batch_shared(BF16X3_BATCH_GROUPS) <= ctx->info.shared_per_block ? t.way : 0;
     cut->split = t.split, cut->chunk = t.chunk;
     if (plan->steps > 1) cut->split = 1, cut->chunk = blocks_for(g.k, 64) * 64;
+    cut->cluster = cut->way && plan->steps == 1 ? t.cluster : 1;
+    cut->part = blocks_for(blocks_for(cut->chunk, t.step), cut->cluster) * t.step;
     cut->swapped = t.lines < t.columns && cut->steps.panels == 1;
     const bool along[2] = {of.a_along, of.b_along}, wide[2] = {of.a_wide, of.b_wide};
     for (int e = 0; e < 2; e++) {

@@ -259,7 +259,8 @@ static double time_of(const seen &s, const pace &of, const tiling_of &p, const m
     const float rest = full < 8 ? (float)((left + p.processors - 1) / p.processors)
                                 : (float)left / (float)p.processors;
     const float rounds = (float)(full * of.held) + rest;
-    const float terms = (float)(t.chunk < p.k ? t.chunk : p.k);
+    const int sharers = t.cluster > 1 ? t.cluster : 1;
+    const float terms = (float)(t.chunk < p.k ? t.chunk : p.k) / (float)sharers;
     const float outputs = (float)(t.lines * t.columns * t.tiles) * of.way[t.way];
     const float steps = ceilf(terms / (float)t.step);
     const auto factors = [&](bool of_a, factor a, bool of_b, factor b) {
@@ -299,7 +300,8 @@ static double time_of(const seen &s, const pace &of, const tiling_of &p, const m
 /* Seconds of the best of a row's tiles. */
 static double row_time(const seen &s, const pace &of, const tiling_of &whole, gop_dtype dtype)
 {
-    if ((of.row == outer || of.row == outer_mma) && whole.k > OUTER_TERMS) return INFINITY;
+    if (of.row == outer_mma && whole.k > OUTER_TERMS) return INFINITY;
+    if (of.row == outer && whole.k > outer_terms(whole.n)) return INFINITY;
     const bool swapped = is_thin(of.row) && whole.m < whole.n;
     tiling_of p = whole;
     if (of.dtypes == PAIR && of.row == bf16x3_packed) /* of real numbers */
@@ -368,9 +370,10 @@ static void expect_anew(const gop_ctx *ctx, const gop_task *task, int all, doubl
                          !s.a.narrow,
                          s.b.along,
                          !s.b.narrow,
-                         matmul_dense(g, task->in[0].data, g.m, g.a_row, g.a_col),
-                         matmul_dense(g, task->in[1].data, g.n, g.b_col, g.b_row),
-                         s.a.words && s.b.words};
+                         matmul_dense(g, g.a, task->in[0].data, g.m, g.a_row, g.a_col, item),
+                         matmul_dense(g, g.b, task->in[1].data, g.n, g.b_col, g.b_row, item),
+                         s.a.words && s.b.words,
+                         info.major >= 9};
     double least = INFINITY; /* of rows that take every call, which stand first */
     for (const pace &of : paces) {
         if (of.dtypes != dtypes || (!all && 1e-9 * of.start >= least)) continue;

@@ -5,6 +5,8 @@
  * whole cache lines; the small operand goes through shared memory, where one value serves all.
  * The warps of a block take turns along the sum and add up at the end.
  */
+#include <type_traits>
+
 #include "cuda/matmul/thin.h"
 
 /* Outputs of a thread: neighbours in one access, or 32 apart. Terms whose factors wait in
@@ -132,71 +134,93 @@ static gop_status matmul_gemv_col(gop_ctx *ctx, const gop_task *task, int64_t)
     return thin_add_partials<T>(ctx, task, p.part);
 }
 
-/* One column, and few lines whose terms follow each other in memory without gaps: a block reads
- * them as one line, 16 bytes a thread. What a thread reads next lies whole terms further on, so
- * each of its items always is of the same row. */
-template <typename T> __global__ void __launch_bounds__(THIN_THREADS, 4)
-    matmul_gemv_flat_kernel(const matmul_product<T> p)
+/* Lines whose terms follow each other in memory without gaps, times few columns: a block reads
+ * them as one line, V items a thread, at once where they are `aligned`. What a thread reads next
+ * lies whole terms further on, so each of its items always is of the same line. */
+template <typename T, int COLUMNS>
+__global__ void __launch_bounds__(THIN_THREADS, COLUMNS > 2 ? 2 : 4)
+    matmul_gemv_flat_kernel(const matmul_product<T> p, const int terms, const bool aligned)
 {
     typedef sum_t<T> S;
-    enum { V = 16 / sizeof(T), AHEAD = 4 };
+    enum { V = 16 / sizeof(T), AHEAD = sizeof(T) == 2 ? 2 : 4 };
     __shared__ S meet[THIN_THREADS * V];
     const matmul_geometry &g = p.g;
-    const int m = (int)g.m, used = THIN_THREADS / m * m, terms = used / m * V; /* of a pass */
-    const int t = threadIdx.x;
+    const int m = (int)g.m, t = threadIdx.x;
     const thin_block block = thin_block_of(p, blockIdx.x, 1, m);
-    S sum[V] = {};
+    const matmul_offsets of = matmul_batch(g, block.batch);
+    const T *const b = p.b + of.b;
+    S sum[COLUMNS][V] = {};
     int term[V]; /* of a pass */
 #pragma unroll
     for (int v = 0; v < V; v++) term[v] = (t * V + v) / m;
 
-    /* Main loop: AHEAD passes at once; the last terms one by one. */
-    if (t < used) {
-        const T *const a = p.a + t * V, *const b = p.b;
-        int64_t l = block.begin;
-        const auto add = [&](const vec128<T> &group, int64_t first) {
-#pragma unroll
-            for (int v = 0; v < V; v++)
-                sum[v] = accumulate(widen(group.at[v]), widen(b[(first + term[v]) * g.b_row]),
-                                    sum[v]);
+    /* Main loop: AHEAD passes at once. The items of a thread are of two terms at most, unless
+     * lines are fewer than they. */
+    const auto add = [&](int64_t l, auto is_whole) {
+        const T *const a = p.a + of.a + l * m + t * V;
+        const auto exists = [&](int u, int v) {
+            return is_whole.value || l + u * terms + term[v] < block.end;
         };
-        for (; l + AHEAD * terms <= block.end; l += AHEAD * terms) {
-            vec128<T> group[AHEAD];
+        const T zero = {};
+        vec128<T> group[AHEAD];
 #pragma unroll
-            for (int u = 0; u < AHEAD; u++) group[u] = load128(a + (l + u * terms) * m);
+        for (int u = 0; u < AHEAD; u++)
+            if (is_whole.value && aligned) group[u] = load128(a + u * terms * m);
+            else
 #pragma unroll
-            for (int u = 0; u < AHEAD; u++) add(group[u], l + u * terms);
-        }
-        for (; l < block.end; l += terms)
+                for (int v = 0; v < V; v++)
+                    group[u].at[v] = exists(u, v) ? a[u * terms * m + v] : zero;
 #pragma unroll
-            for (int v = 0; v < V; v++) {
-                if (l + term[v] >= block.end) continue;
-                const T factor = b[(l + term[v]) * g.b_row];
-                sum[v] = accumulate(widen(a[l * m + v]), widen(factor), sum[v]);
+        for (int u = 0; u < AHEAD; u++)
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) {
+                if (c >= g.n) break;
+                const auto factor = [&](int v) {
+                    const int64_t at = l + u * terms + term[v];
+                    return exists(u, v) ? widen(b[at * g.b_row + c * g.b_col]) : S();
+                };
+                const S first = factor(0), last = factor(V - 1);
+#pragma unroll
+                for (int v = 0; v < V; v++) {
+                    const S between = term[v] == term[0] ? first : last;
+                    sum[c][v] = accumulate(widen(group[u].at[v]), m < V ? factor(v) : between,
+                                           sum[c][v]);
+                }
             }
-#pragma unroll
-        for (int v = 0; v < V; v++) meet[t * V + v] = sum[v];
+    };
+    if (t * V < terms * m) {
+        int64_t l = block.begin;
+        for (; l + AHEAD * terms <= block.end; l += AHEAD * terms) add(l, std::true_type());
+        if (l < block.end) add(l, std::false_type());
     }
 
     /* Epilogue: the upper half of a pass's terms is added to the lower one, again and again. */
-    for (int left = terms; left > 1;) {
-        const int half = (left + 1) / 2;
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) {
+        if (c >= g.n) break;
         __syncthreads();
-        for (int at = t; at < (left - half) * m; at += THIN_THREADS)
-            meet[at] = plus(meet[at], meet[at + half * m]);
-        left = half;
+#pragma unroll
+        for (int v = 0; v < V; v++) meet[t * V + v] = sum[c][v];
+        for (int left = terms; left > 1;) {
+            const int half = (left + 1) / 2;
+            __syncthreads();
+            for (int at = t; at < (left - half) * m; at += THIN_THREADS)
+                meet[at] = plus(meet[at], meet[at + half * m]);
+            left = half;
+        }
+        __syncthreads();
+        for (int i = t; i < m; i += THIN_THREADS)
+            thin_put(p, of.out + i * g.out_row + c * g.out_col, block.chunk, meet[i]);
     }
-    __syncthreads();
-    if (t < m) thin_put(p, t * g.out_row, block.chunk, meet[t]);
 }
 
-template <typename T>
+template <typename T, int COLUMNS>
 static gop_status matmul_gemv_flat(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const thin_cut &cut = *GOP_OWN(const thin_cut, task->plan);
     const matmul_product<T> p = thin_product_of<T>(task, cut);
-    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, cut.split > 1, matmul_gemv_flat_kernel<T>,
-                                (unsigned)cut.blocks, THIN_THREADS, 0, p));
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, cut.split > 1, (matmul_gemv_flat_kernel<T, COLUMNS>),
+                                (unsigned)cut.blocks, THIN_THREADS, 0, p, cut.step, cut.wide));
     return thin_add_partials<T>(ctx, task, p.part);
 }
 
@@ -222,16 +246,23 @@ static gop_status matmul_gemv_col_plan(const gop_ctx *ctx, const gop_task *task,
     tiling_of of =
         thin_tiling_of(ctx, task, g, thin_wide(task, g, cut->swapped ? 1 : 0, 0, bytes));
     of.a_along = of.a_along && !of.a_wide;
-    of.a_dense = matmul_dense(g, task->in[cut->swapped].data, g.m, g.a_row, g.a_col);
+    const void *const large = task->in[cut->swapped].data;
+    of.a_dense = matmul_dense(g, g.a, large, g.m, g.a_row, g.a_col, of.item);
     matmul_tiling &tiling = *cut;
     tiling = gemv_col_tiling(of);
     thin_scratch(task, g, cut, plan);
     if (cut->flat) {
-        static const gop_launch flat[] = {
-            matmul_gemv_flat<float16>,   matmul_gemv_flat<bfloat16>,
-            matmul_gemv_flat<float>,     matmul_gemv_flat<double>,
-            matmul_gemv_flat<complex64>, matmul_gemv_flat<complex128>};
-        plan->launch = flat[task->in[0].dtype - GOP_FLOAT16];
+        cut->wide = matmul_wide(g, g.a, large, 1, 0, 0, 16 / of.item);
+        static const gop_launch flat[][3] = {
+            {matmul_gemv_flat<float16, 1>, matmul_gemv_flat<float16, 2>,
+             matmul_gemv_flat<float16, 8>},
+            {matmul_gemv_flat<bfloat16, 1>, matmul_gemv_flat<bfloat16, 2>,
+             matmul_gemv_flat<bfloat16, 8>},
+            {matmul_gemv_flat<float, 1>},
+            {matmul_gemv_flat<double, 1>},
+            {matmul_gemv_flat<complex64, 1>},
+            {matmul_gemv_flat<complex128, 1>}};
+        plan->launch = flat[task->in[0].dtype - GOP_FLOAT16][g.n > 2 ? 2 : g.n - 1];
         return GOP_OK;
     }
     plan->launch =
