@@ -224,7 +224,7 @@ def cut_few_columns(row: str, p: dict) -> dict:
         found = thin_cut(p, up(groups, teams) * tiles, teams * rows, width,
                          k + 1 if full else 32 * each * parts, 4)  # fmt: skip
         return {**found, "step": lanes * vector * parts, "packed": packed, "wide": wide}
-    if row == "gemv_col" and p["a"][4] and n <= (8 if item == 2 else 1) and p["m"] > 1:
+    if row == "gemv_col" and p["a"][4] and n <= (2 if item == 2 else 1) and p["m"] > 1:
         vector = max(1, 16 // item)
         group = math.gcd(p["m"], vector)
         terms = 256 // (p["m"] // group) * (vector // group)
@@ -263,12 +263,12 @@ def batch_cut(tiles: int, k: int, parts: int) -> dict:
         return {"blocks": tiles, "step": 32 // parts, "way": 0}
     best = math.inf, 1, turns
     for cluster in (1, 2, 4, 8):
-        if cluster > 1 and 100 * cluster * tiles > 97 * PROCESSORS:
+        if cluster > 1 and 100 * cluster * tiles > (90 if cluster > 2 else 100) * PROCESSORS:
             break
         for wanted in (1, max(1, PROCESSORS // (cluster * tiles))):
             chunk = up(turns, wanted)
             split = up(turns, chunk)
-            time = up(chunk, cluster) * 1.3 + (cluster > 1) * 1.4
+            time = up(chunk, cluster) * 1.3 + (cluster > 1) * 0.45 * cluster
             time += 3.2 + 0.02 * split if split > 1 else 0
             best = min(best, (time, cluster, chunk), key=lambda found: found[0])
     _, cluster, chunk = best

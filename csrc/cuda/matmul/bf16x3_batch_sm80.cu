@@ -106,7 +106,7 @@ template <typename T, bool TERMS_FIRST, bool OF_B> struct batch_lines {
     const uint8_t *at;  /* what the thread loads first */
     int64_t line, term; /* strides, in bytes */
     int lines, left;    /* that exist from there on, in numbers; terms in reals */
-    int runs;           /* that have a line that exists */
+    int runs;           /* that have a line that exists; of complex numbers all */
     bool wide;
 
     /* The line and term of a run, or of four neighbours. */
@@ -127,14 +127,14 @@ template <typename T, bool TERMS_FIRST, bool OF_B> struct batch_lines {
         wide = is_wide, line = line_stride * (int)sizeof(T),
         term = term_stride * (int)sizeof(T);
         lines = exist - first.x / EACH, left = terms - first.y;
-        runs = exist * EACH > APART || (PARTS == 1 && wide && !TERMS_FIRST) ? 2 : 1;
+        runs = PARTS > 1 || exist > APART || (wide && !TERMS_FIRST) ? 2 : 1;
         at = (const uint8_t *)from + first.x / EACH * line + first.y / PARTS * term;
         if (PARTS == 2 && !PAIRED) at += first.y % 2 * 4;
     }
     /* What no run ever stores is 0. */
     GOP_DEVICE void clear(uint8_t *to, int t) const
     {
-        if (runs > 1) return;
+        if (PARTS > 1 || runs > 1) return;
         const int2 place = run(1, t);
 #pragma unroll
         for (int n = 0; n < 3; n++)
@@ -162,7 +162,7 @@ template <typename T, bool TERMS_FIRST, bool OF_B> struct batch_lines {
         const int odd = OF_B ? threadIdx.x & 1 : 0;
 #pragma unroll
         for (int e = 0; e < 2; e++) {
-            if (!WHOLE && e == runs) break;
+            if (PARTS == 1 && !WHOLE && e == runs) break;
             const int apart = e * APART / EACH;
             const uint8_t *from = at + apart * line;
 #pragma unroll
@@ -183,7 +183,7 @@ template <typename T, bool TERMS_FIRST, bool OF_B> struct batch_lines {
     {
 #pragma unroll
         for (int e = 0; e < 2; e++) {
-            if (e == runs) break;
+            if (PARTS == 1 && e == runs) break;
             uint32_t piece[3][4];
 #pragma unroll
             for (int i = 0; i < 8; i++) least = min(least, 2 * gop_float_to_bits(x[e][i]) - 1);
@@ -376,7 +376,7 @@ template <typename T, int GROUPS> struct batch_sums {
     GOP_DEVICE float total(const float *at, int cluster) const
     {
         float all = 0;
-#pragma unroll 2
+#pragma unroll 4
         for (int rank = 0; rank < cluster; rank++) {
             const float *const there = cluster > 1 ? map_shared_rank(at, rank) : at;
 #pragma unroll
@@ -400,11 +400,14 @@ template <typename T, int GROUPS> struct batch_sums {
         const float *from = memory + warp * (by_rows ? ROW : COLUMN) + lane;
         const auto put = [&](int f, auto wanted) {
             for (; f < lines; f += warps) {
+                float value[SIDE * PARTS / 32];
+#pragma unroll
+                for (int x = 0; x < SIDE * PARTS; x += 32)
+                    value[x / 32] = GROUPS > 1 ? total(from + x, cluster) : from[x];
 #pragma unroll
                 for (int x = 0; x < SIDE * PARTS; x += 32)
                     if (lane + x < length && wanted(f, (lane + x) / PARTS))
-                        ((float *)(out + x / PARTS * near))[lane % PARTS] =
-                            GROUPS > 1 ? total(from + x, cluster) : from[x];
+                        ((float *)(out + x / PARTS * near))[lane % PARTS] = value[x / 32];
                 out += warps * far, from += warps * (by_rows ? ROW : COLUMN);
             }
         };

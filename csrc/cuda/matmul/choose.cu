@@ -123,7 +123,7 @@ static const float L2_FROM = 24e6f, L2_OVER = 40e6f;
 struct read_operand {
     float bytes;
     bool along, narrow; /* terms are neighbours; groups of 16 bytes are not whole */
-    bool words;         /* halves, of which all pairs are aligned and whole */
+    bool words, quads;  /* halves, of which all pairs, all fours are aligned and whole */
 };
 
 static read_operand operand_of(const gop_gemm &g, const void *data, int64_t item, int64_t lines,
@@ -135,12 +135,13 @@ static read_operand operand_of(const gop_gemm &g, const void *data, int64_t item
     const int64_t length = along ? g.k : lines, rest = along ? lines : g.k;
     bool straight = near == 1 && (rest == 1 || far % group == 0) && (uintptr_t)data % 16 == 0;
     const bool words = item == 2 && matmul_wide(g, batch, data, near, far, length, 2, 4);
+    const bool quads = item == 2 && matmul_wide(g, batch, data, near, far, length, 4, 8);
     float bytes = (float)(lines * g.k * item);
     for (int axis = 0; axis < g.batch_rank; axis++) {
         straight = straight && batch[axis] % group == 0;
         if (batch[axis]) bytes *= (float)g.extent[axis];
     }
-    return {bytes, along, !straight || g.k <= 1 || length % group != 0, words};
+    return {bytes, along, !straight || g.k <= 1 || length % group != 0, words, quads};
 }
 
 struct seen {
@@ -271,7 +272,9 @@ static double time_of(const seen &s, const pace &of, const tiling_of &p, const m
     if (is_naive) late = factors(p.a_along, A_LATE, p.b_along, B_LATE);
     else {
         const float narrower = factors(!t.wide, A_NARROW, !p.b_wide, B_NARROW);
-        late = slower *= of.row == mma && p.words ? sqrtf(narrower) : narrower;
+        late = slower *= of.row != mma || !p.words ? narrower
+                         : p.quads                 ? sqrtf(sqrtf(narrower))
+                                                   : sqrtf(narrower);
     }
     const float narrow = (is_naive ? p.batches > 1 : s.narrow) ? of.factor[OUT_NARROW] : 1;
     const float term = is_naive ? of.term * naive_term(p) : of.term;
@@ -300,8 +303,7 @@ static double time_of(const seen &s, const pace &of, const tiling_of &p, const m
 /* Seconds of the best of a row's tiles. */
 static double row_time(const seen &s, const pace &of, const tiling_of &whole, gop_dtype dtype)
 {
-    if (of.row == outer_mma && whole.k > OUTER_TERMS) return INFINITY;
-    if (of.row == outer && whole.k > outer_terms(whole.n)) return INFINITY;
+    if ((of.row == outer || of.row == outer_mma) && whole.k > OUTER_TERMS) return INFINITY;
     const bool swapped = is_thin(of.row) && whole.m < whole.n;
     tiling_of p = whole;
     if (of.dtypes == PAIR && of.row == bf16x3_packed) /* of real numbers */
@@ -373,7 +375,8 @@ static void expect_anew(const gop_ctx *ctx, const gop_task *task, int all, doubl
                          matmul_dense(g, g.a, task->in[0].data, g.m, g.a_row, g.a_col, item),
                          matmul_dense(g, g.b, task->in[1].data, g.n, g.b_col, g.b_row, item),
                          s.a.words && s.b.words,
-                         info.major >= 9};
+                         info.major >= 9,
+                         s.a.quads && s.b.quads};
     double least = INFINITY; /* of rows that take every call, which stand first */
     for (const pace &of : paces) {
         if (of.dtypes != dtypes || (!all && 1e-9 * of.start >= least)) continue;

@@ -134,15 +134,14 @@ static gop_status matmul_gemv_col(gop_ctx *ctx, const gop_task *task, int64_t)
     return thin_add_partials<T>(ctx, task, p.part);
 }
 
-/* Lines whose terms follow each other in memory without gaps, times few columns: a block reads
- * them as one line, V items a thread, at once where they are `aligned`. What a thread reads next
- * lies whole terms further on, so each of its items always is of the same line. */
-template <typename T, int COLUMNS>
-__global__ void __launch_bounds__(THIN_THREADS, COLUMNS > 2 ? 2 : 4)
+/* Lines whose terms follow each other in memory without gaps, times a column or two: a block
+ * reads them as one line, V items a thread, at once where they are `aligned`. What a thread
+ * reads next lies whole terms further on, so each of its items always is of the same line. */
+template <typename T, int COLUMNS> __global__ void __launch_bounds__(THIN_THREADS, 4)
     matmul_gemv_flat_kernel(const matmul_product<T> p, const int terms, const bool aligned)
 {
     typedef sum_t<T> S;
-    enum { V = 16 / sizeof(T), AHEAD = sizeof(T) == 2 ? 2 : 4 };
+    enum { V = 16 / sizeof(T), AHEAD = 4 };
     __shared__ S meet[THIN_THREADS * V];
     const matmul_geometry &g = p.g;
     const int m = (int)g.m, t = threadIdx.x;
@@ -154,39 +153,31 @@ __global__ void __launch_bounds__(THIN_THREADS, COLUMNS > 2 ? 2 : 4)
 #pragma unroll
     for (int v = 0; v < V; v++) term[v] = (t * V + v) / m;
 
-    /* Main loop: AHEAD passes at once. The items of a thread are of two terms at most, unless
-     * lines are fewer than they. */
+    /* Main loop: AHEAD passes at once. */
     const auto add = [&](int64_t l, auto is_whole) {
         const T *const a = p.a + of.a + l * m + t * V;
         const auto exists = [&](int u, int v) {
             return is_whole.value || l + u * terms + term[v] < block.end;
         };
-        const T zero = {};
-        vec128<T> group[AHEAD];
+        vec128<T> group[AHEAD] = {};
 #pragma unroll
         for (int u = 0; u < AHEAD; u++)
             if (is_whole.value && aligned) group[u] = load128(a + u * terms * m);
             else
 #pragma unroll
                 for (int v = 0; v < V; v++)
-                    group[u].at[v] = exists(u, v) ? a[u * terms * m + v] : zero;
+                    if (exists(u, v)) group[u].at[v] = a[u * terms * m + v];
 #pragma unroll
         for (int u = 0; u < AHEAD; u++)
 #pragma unroll
-            for (int c = 0; c < COLUMNS; c++) {
-                if (c >= g.n) break;
-                const auto factor = [&](int v) {
-                    const int64_t at = l + u * terms + term[v];
-                    return exists(u, v) ? widen(b[at * g.b_row + c * g.b_col]) : S();
-                };
-                const S first = factor(0), last = factor(V - 1);
+            for (int v = 0; v < V; v++)
+                if (exists(u, v))
 #pragma unroll
-                for (int v = 0; v < V; v++) {
-                    const S between = term[v] == term[0] ? first : last;
-                    sum[c][v] = accumulate(widen(group[u].at[v]), m < V ? factor(v) : between,
-                                           sum[c][v]);
-                }
-            }
+                    for (int c = 0; c < COLUMNS; c++)
+                        sum[c][v] = accumulate(
+                            widen(group[u].at[v]),
+                            widen(b[(l + u * terms + term[v]) * g.b_row + c * g.b_col]),
+                            sum[c][v]);
     };
     if (t * V < terms * m) {
         int64_t l = block.begin;
@@ -197,7 +188,6 @@ __global__ void __launch_bounds__(THIN_THREADS, COLUMNS > 2 ? 2 : 4)
     /* Epilogue: the upper half of a pass's terms is added to the lower one, again and again. */
 #pragma unroll
     for (int c = 0; c < COLUMNS; c++) {
-        if (c >= g.n) break;
         __syncthreads();
 #pragma unroll
         for (int v = 0; v < V; v++) meet[t * V + v] = sum[c][v];
@@ -253,16 +243,14 @@ static gop_status matmul_gemv_col_plan(const gop_ctx *ctx, const gop_task *task,
     thin_scratch(task, g, cut, plan);
     if (cut->flat) {
         cut->wide = matmul_wide(g, g.a, large, 1, 0, 0, 16 / of.item);
-        static const gop_launch flat[][3] = {
-            {matmul_gemv_flat<float16, 1>, matmul_gemv_flat<float16, 2>,
-             matmul_gemv_flat<float16, 8>},
-            {matmul_gemv_flat<bfloat16, 1>, matmul_gemv_flat<bfloat16, 2>,
-             matmul_gemv_flat<bfloat16, 8>},
+        static const gop_launch flat[][2] = {
+            {matmul_gemv_flat<float16, 1>, matmul_gemv_flat<float16, 2>},
+            {matmul_gemv_flat<bfloat16, 1>, matmul_gemv_flat<bfloat16, 2>},
             {matmul_gemv_flat<float, 1>},
             {matmul_gemv_flat<double, 1>},
             {matmul_gemv_flat<complex64, 1>},
             {matmul_gemv_flat<complex128, 1>}};
-        plan->launch = flat[task->in[0].dtype - GOP_FLOAT16][g.n > 2 ? 2 : g.n - 1];
+        plan->launch = flat[task->in[0].dtype - GOP_FLOAT16][g.n - 1];
         return GOP_OK;
     }
     plan->launch =

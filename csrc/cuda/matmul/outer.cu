@@ -192,7 +192,7 @@ static gop_status matmul_outer_plan(const gop_ctx *ctx, const gop_task *task, go
 {
     enum { SLOWER = 2 }; /* than the best kernel, cautiously */
     const gop_gemm &g = task->geometry.gemm;
-    GOP_TRY(outer_takes(g, "outer", outer_terms(g.n)));
+    GOP_TRY(outer_takes(g, "outer"));
     if (matmul_item(task) < 4 && g.n > OUTER_NARROW_N)
         return gop_fail(GOP_REFUSED,
                         "matmul: kernel 'outer' takes halves of up to %d columns, got %lld",

@@ -6,14 +6,8 @@
 
 #include "cuda/matmul/tiling.h"
 
-/* A tile where there are few columns; terms of a sum at most, and there. */
-enum { OUTER_NARROW_M = 128, OUTER_NARROW_N = 32 };
-enum { OUTER_TERMS = 64, OUTER_NARROW_TERMS = 128 };
-
-static inline int outer_terms(int64_t columns)
-{
-    return columns <= OUTER_NARROW_N ? OUTER_NARROW_TERMS : OUTER_TERMS;
-}
+enum { OUTER_TERMS = 64 };                          /* of a sum at most */
+enum { OUTER_NARROW_M = 128, OUTER_NARROW_N = 32 }; /* a tile where there are few columns */
 
 /* Tiles of whole sums, those of a row of tiles one after the other: blocks that run together
  * store neighbouring lines of memory. */
@@ -38,14 +32,14 @@ GOP_DEVICE matmul_tile<T> outer_tile_of(const matmul_product<T> &p)
 }
 
 /* Refuses, for `who`, long sums, and results that no warp can store by lines. */
-static inline gop_status outer_takes(const gop_gemm &g, const char *who, int terms)
+static inline gop_status outer_takes(const gop_gemm &g, const char *who)
 {
-    if (g.k > 0 && g.k <= terms && (g.n == 1 || g.out_col == 1)) return GOP_OK;
+    if (g.k > 0 && g.k <= OUTER_TERMS && (g.n == 1 || g.out_col == 1)) return GOP_OK;
     return gop_fail(
         GOP_REFUSED,
         "matmul: kernel '%s' takes sums of 1 to %d terms and results whose rows are "
         "contiguous, got %lld terms and a stride of %lld items",
-        who, terms, (long long)g.k, (long long)g.out_col);
+        who, (int)OUTER_TERMS, (long long)g.k, (long long)g.out_col);
 }
 
 #endif

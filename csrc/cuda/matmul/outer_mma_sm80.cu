@@ -244,7 +244,7 @@ static gop_status matmul_outer_mma_plan(const gop_ctx *ctx, const gop_task *task
     GOP_TRY(
         gop_has_code(ctx, "matmul: kernel 'outer_mma'", 8, "whose tensor cores take halves"));
     const gop_gemm &g = task->geometry.gemm;
-    GOP_TRY(outer_takes(g, "outer_mma", OUTER_TERMS));
+    GOP_TRY(outer_takes(g, "outer_mma"));
     matmul_plan_steps(ctx, task, 1, plan);
     outer_mma_plan *const p = GOP_OWN(outer_mma_plan, plan);
     const tiling_of of = tiling_of_task(ctx, task);

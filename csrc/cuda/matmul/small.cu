@@ -70,13 +70,13 @@ __launch_bounds__(small_shape<T, LANES, R, C>::THREADS, small_shape<T, LANES, R,
     const auto fetch = [&](int stage) {
         H *const a_to = stages + stage * shape::STAGE, *const b_to = a_to + shape::A_SIZE;
         const int terms = left < DEPTH ? (int)left : DEPTH;
-        copies.again = way.a_again;
-        small_fetch_tile<LANES, M, DEPTH, A_LINE, 1>(copies, a_to, a, g.a_row, g.a_col, rows,
-                                                     terms, way.a_wide, way.a_along, way.a_near,
-                                                     t);
         copies.again = way.b_again;
         small_fetch_tile<LANES, N, DEPTH, 1, B_LINE>(copies, b_to, b, g.b_col, g.b_row, columns,
                                                      terms, way.b_wide, way.b_along, way.b_near,
+                                                     t);
+        copies.again = way.a_again; /* a later: halves that lie across wait for their loads */
+        small_fetch_tile<LANES, M, DEPTH, A_LINE, 1>(copies, a_to, a, g.a_row, g.a_col, rows,
+                                                     terms, way.a_wide, way.a_along, way.a_near,
                                                      t);
         a += DEPTH * g.a_col, b += DEPTH * g.b_row, left -= DEPTH;
     };

@@ -73,11 +73,17 @@ template <int LANES> GOP_DEVICE void team_sync(void)
     else __syncwarp();
 }
 
+/* Two neighbours that are copied at once. */
+template <typename T> struct alignas(2 * sizeof(T)) staged_pair {
+    T at[2];
+};
+
 /* A thread's copies to shared memory, asynchronous (cp.async) where the GPU has them. */
 template <typename T, int MOST> struct small_copies {
     typedef staged_t<T> H;
     async_copies<vec128<T>, MOST> wide;
     async_copies<T, MOST> single;
+    async_copies<staged_pair<T>, sizeof(H) == 2 ? MOST : 1> pairs;
     bool again = false; /* what is copied now many teams copy */
 
     GOP_DEVICE void copy(H *to, const T *from, bool exists, vec128<T>)
@@ -101,15 +107,26 @@ template <typename T, int MOST> struct small_copies {
         else single.copy(to, from, exists);
 #endif
     }
+    GOP_DEVICE void copy(H *to, const T *from, bool exists, staged_pair<T>)
+    {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+        const staged_pair<T> zero = {};
+        *reinterpret_cast<staged_pair<T> *>(to) =
+            exists ? *reinterpret_cast<const staged_pair<T> *>(from) : zero;
+#else
+        pairs.copy(reinterpret_cast<staged_pair<T> *>(to),
+                   reinterpret_cast<const staged_pair<T> *>(from), exists);
+#endif
+    }
     GOP_DEVICE void commit(void)
     {
         wide.commit();
-        if (!GOP_SM80) single.commit();
+        if (!GOP_SM80) single.commit(), pairs.commit();
     }
     template <int N> GOP_DEVICE void wait(void)
     {
         wide.template wait<N>();
-        if (!GOP_SM80) single.template wait<N>();
+        if (!GOP_SM80) single.template wait<N>(), pairs.template wait<N>();
     }
 };
 
@@ -200,12 +217,22 @@ GOP_DEVICE void small_fetch_tile(small_copies<T, MOST> &copies, staged_t<T> *to,
                                  bool along, int near, int t)
 {
     typedef typename staged<T>::piece piece;
-    if constexpr (sizeof(staged_t<T>) == 2)
+    if constexpr (sizeof(staged_t<T>) == 2) {
+        if (!wide && near == 2 && along == (TERM_TO == 1)) {
+            if constexpr (TERM_TO == 1)
+                small_fetch<staged_pair<T>, LANES, DEPTH, LINES, 1, LINE_TO>(
+                    copies, to, from, 1, line, terms, lines, t);
+            else
+                small_fetch<staged_pair<T>, LANES, LINES, DEPTH, 1, TERM_TO>(
+                    copies, to, from, 1, term, lines, terms, t);
+            return;
+        }
         if (!wide) {
             small_bring_tile<LANES, LINES, DEPTH, LINE_TO, TERM_TO>(to, from, line, term, lines,
                                                                     terms, along, near, t);
             return;
         }
+    }
     if (!wide && along)
         small_fetch<T, LANES, DEPTH, LINES, TERM_TO, LINE_TO>(copies, to, from, term, line,
                                                               terms, lines, t);

@@ -20,6 +20,7 @@ struct tiling_of {
         b_dense; /* matmul_dense */
     bool words;  /* halves, of which all pairs are aligned and whole */
     bool clusters; /* blocks of a cluster may share a tile */
+    bool quads;    /* halves, of which all fours are */
 };
 
 /* Whether an operand's lines are neighbours, its terms follow each other without gaps, and it
@@ -37,7 +38,7 @@ static inline tiling_of tiling_swapped(const tiling_of &p)
 {
     return {p.n,      p.m,       p.k,      p.batches, p.item,    p.processors, p.b_along,
             p.b_wide, p.a_along, p.a_wide, p.b_dense, p.a_dense, p.words,
-            p.clusters};
+            p.clusters, p.quads};
 }
 
 /* Refuses, for `who`, devices whose blocks have less shared memory. */
@@ -79,7 +80,8 @@ static inline tiling_of tiling_of_task(const gop_ctx *ctx, const gop_task *task)
             false,
             false,
             item == 2 && of_a(2, 4) && of_b(2, 4),
-            ctx->info.major >= 9};
+            ctx->info.major >= 9,
+            item == 2 && of_a(4, 8) && of_b(4, 8)};
 }
 
 struct matmul_tiling {
@@ -211,7 +213,7 @@ static inline matmul_tiling gemv_col_tiling(const tiling_of &p)
     enum { FLAT_LINES = 64 }; /* more are only read so where 16 bytes of a line are not whole */
     matmul_tiling t = {};
     t.step = flat_terms(p);
-    if (p.a_dense && p.n <= (p.item == 2 ? 8 : 1) && p.m > 1 && t.step > 0 &&
+    if (p.a_dense && p.n <= (p.item == 2 ? 2 : 1) && p.m > 1 && t.step > 0 &&
         (p.m <= FLAT_LINES || (p.n == 1 && !p.a_wide))) {
         t.lines = (int)p.m, t.columns = (int)p.n, t.tiles = t.parts = 1;
         t.wide = t.flat = true;
@@ -375,7 +377,8 @@ static inline bool bf16x3_batch_shares(int64_t tiles, int64_t turns, int process
 static inline matmul_tiling bf16x3_batch_tiling(const tiling_of &p, int parts)
 {
     enum { SIDE = 64, LONG = 96 }; /* reals of a sum that is worth sharing */
-    const float TURN = 1.3f, MEETING = 1.4f, ADDING = 3.2f, PIECE = 0.02f; /* us, on an H200 */
+    /* us, on an H200: of a turn, for each block of a cluster, of further chunks. */
+    const float TURN = 1.3f, MEETING = 0.45f, ADDING = 3.2f, PIECE = 0.02f;
     const int processors = p.processors > 0 ? p.processors : 1;
     const auto tiles = [&](int lines, int columns) {
         return blocks_for(p.m, lines) * blocks_for(p.n, columns) * p.batches;
@@ -393,14 +396,14 @@ static inline matmul_tiling bf16x3_batch_tiling(const tiling_of &p, int parts)
     if (!t.way) t.step = 32 / parts;
     float least = INFINITY;
     for (int cluster = 1; t.way && cluster <= (p.clusters ? CLUSTERED : 1); cluster *= 2) {
-        /* Clusters do not find room on all SMs. */
-        if (cluster > 1 && 100 * cluster * all > 97 * processors) break;
+        /* Clusters do not find room on all SMs, but two SMs always are neighbours. */
+        if (100 * cluster * all > (cluster > 2 ? 90 : 100) * processors && cluster > 1) break;
         const int64_t fill = processors / (cluster * (all > 0 ? all : 1));
         for (int cut = 0; cut < 2; cut++) {
             const int64_t each = blocks_for(turns, cut && fill > 1 ? fill : 1);
             const int64_t split = blocks_for(turns, each);
             const float time = (float)blocks_for(each, cluster) * TURN +
-                               (cluster > 1 ? MEETING : 0) +
+                               (cluster > 1 ? MEETING * (float)cluster : 0) +
                                (split > 1 ? ADDING + PIECE * (float)split : 0);
             if (time >= least) continue;
             least = time;
