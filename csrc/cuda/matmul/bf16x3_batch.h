@@ -1,5 +1,6 @@
 /*
- * bf16x3_batch.h - bf16x3_batch_sm80.cu: a tile, and how its sums leave the blocks that share it.
+ * bf16x3_batch.h - bf16x3_batch_sm80.cu: a tile, and how its sums leave the blocks that share
+ * it.
  */
 #ifndef GOP_CUDA_MATMUL_BF16X3_BATCH_H
 #define GOP_CUDA_MATMUL_BF16X3_BATCH_H
@@ -28,9 +29,8 @@ struct bf16x3_batch_job {
 };
 
 /* Computes a tile anew, term by term. */
-template <typename T> GOP_DEVICE void batch_anew(const matmul_product<T> &p,
-                                                 const matmul_tile<T> &tile,
-                                                 const bf16x3_batch_job &job)
+template <typename T> GOP_DEVICE void
+batch_anew(const matmul_product<T> &p, const matmul_tile<T> &tile, const bf16x3_batch_job &job)
 {
     const matmul_geometry &g = p.g;
     T *const out = (T *)p.out + tile.out;
@@ -130,7 +130,8 @@ template <typename T, int GROUPS> struct batch_sums {
             }
         };
         if (job.of_itself)
-            put(warp, [&](int f, int n) { return below + (by_rows ? f - n : n - f) >= mirrored; });
+            put(warp,
+                [&](int f, int n) { return below + (by_rows ? f - n : n - f) >= mirrored; });
         else put(warp, [](int, int) { return true; });
     }
 };

@@ -307,8 +307,8 @@ __global__ void __launch_bounds__(128 * GROUPS, 4 / GROUPS)
     const int group = GROUPS > 1 ? __shfl_sync(~0u, threadIdx.x / 128, 0) : 0;
     const int t = threadIdx.x % 128;
     const int64_t first = shared ? cluster_rank() * job.part : 0;
-    const int64_t own_terms = shared && tile.terms - first > job.part ? job.part
-                                                                       : tile.terms - first;
+    const int64_t own_terms =
+        shared && tile.terms - first > job.part ? job.part : tile.terms - first;
     const int terms = (int)own_terms * PARTS;
     batch_lines<T, A_FIRST, false> a(tile.a + first * g.a_col, g.a_row, g.a_col, tile.rows,
                                      terms, job.a_wide, t);

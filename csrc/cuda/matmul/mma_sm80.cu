@@ -284,7 +284,7 @@ static gop_status matmul_mma(gop_ctx *ctx, const gop_task *task, int64_t step)
                                                 {OF(64, 32, 8, 1), OF(64, 32, 8, 8)}};
     static const enqueue words[2][2] = OF(64, 32, 2, 2), quads[2][2] = OF(64, 32, 4, 4);
     const mma_cut &cut = *GOP_OWN(const mma_cut, task->plan);
-    const enqueue multiply = cut.tile == 1 ? large[cut.a_along][cut.b_along]
+    const enqueue multiply = cut.tile == 1    ? large[cut.a_along][cut.b_along]
                              : cut.words == 4 ? quads[cut.a_along][cut.b_along]
                              : cut.words == 2
                                  ? words[cut.a_along][cut.b_along]

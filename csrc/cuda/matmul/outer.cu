@@ -25,8 +25,9 @@ template <typename T, int MANY> struct outer_shape {
 
 /* Brings so many terms of LINES lines into shared memory, term by term; 0 stands for what does
  * not exist. Neighbouring threads follow the direction in which items are neighbours. */
-template <int LINES, int LINE, typename T> GOP_DEVICE void
-outer_fetch(sum_t<T> *to, const T *from, int64_t line, int64_t term, bool along, int lines, int terms)
+template <int LINES, int LINE, typename T>
+GOP_DEVICE void outer_fetch(sum_t<T> *to, const T *from, int64_t line, int64_t term, bool along,
+                            int lines, int terms)
 {
     enum { EACH = LINES * OUTER_DEPTH / OUTER_THREADS };
     enum { LINES_STEP = OUTER_THREADS / OUTER_DEPTH, TERMS_STEP = OUTER_THREADS / LINES };
@@ -144,8 +145,7 @@ GOP_DEVICE void outer_narrow_tile(const matmul_product<T> &p, const matmul_tile<
         if (first + r < tile.rows && column < tile.columns) put(out, sum[r][0]);
 }
 
-template <typename T>
-__global__ void __launch_bounds__(OUTER_THREADS, outer_narrow<T>::BLOCKS)
+template <typename T> __global__ void __launch_bounds__(OUTER_THREADS, outer_narrow<T>::BLOCKS)
     matmul_outer_narrow_kernel(const matmul_product<T> p, const bool a_along,
                                const bool b_along)
 {
@@ -160,9 +160,8 @@ __global__ void __launch_bounds__(OUTER_THREADS, outer_narrow<T>::BLOCKS)
 }
 
 /* More rows of a lane reuse its factors more often, but let fewer blocks wait at a time. */
-template <typename shape, typename T, typename kernel>
-static gop_status outer_enqueue(gop_ctx *ctx, const gop_task *task, const matmul_product<T> &p,
-                                kernel multiply)
+template <typename shape, typename T, typename kernel> static gop_status
+outer_enqueue(gop_ctx *ctx, const gop_task *task, const matmul_product<T> &p, kernel multiply)
 {
     const tiling_of of = tiling_of_task(ctx, task);
     return GOP_LAUNCH(ctx, multiply, (matmul_tile_count<shape::M, shape::N>(p)), OUTER_THREADS,
@@ -208,7 +207,7 @@ extern const gop_row matmul_outer_row = {
         "it begins",
     .role = GOP_CONFORMING,
     .launch = {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-               matmul_outer<float16>, matmul_outer<bfloat16>, matmul_outer<float>, matmul_outer<double>,
-               matmul_outer<complex64>, matmul_outer<complex128>},
+               matmul_outer<float16>, matmul_outer<bfloat16>, matmul_outer<float>,
+               matmul_outer<double>, matmul_outer<complex64>, matmul_outer<complex128>},
     .plan = matmul_outer_plan,
 };

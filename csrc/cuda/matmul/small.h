@@ -53,13 +53,13 @@ template <typename T, int LANES, int R, int C> struct small_shape {
 
 /* What a plan decides, and tells the kernel. */
 struct small_way {
-    unsigned tiles, tiles_n;      /* of a product */
-    int stages;                   /* there is room for */
-    int a_wide, b_wide; /* 16 bytes are neighbours wherever they are looked for */
-    int out_near;       /* so many results are */
-    int a_along, b_along;         /* else: whether neighbours are terms */
-    int a_near, b_near;           /* of halves, how many neighbours are loaded at once */
-    int a_again, b_again;         /* whether many teams copy the same */
+    unsigned tiles, tiles_n; /* of a product */
+    int stages;              /* there is room for */
+    int a_wide, b_wide;      /* 16 bytes are neighbours wherever they are looked for */
+    int out_near;            /* so many results are */
+    int a_along, b_along;    /* else: whether neighbours are terms */
+    int a_near, b_near;      /* of halves, how many neighbours are loaded at once */
+    int a_again, b_again;    /* whether many teams copy the same */
 };
 struct small_plan {
     matmul_cut steps; /* first: matmul_plan_steps fills it */

@@ -16,11 +16,10 @@ struct tiling_of {
     int item, processors;
     bool a_along, a_wide, b_along,
         b_wide; /* terms are contiguous; all vectors of 16 bytes are aligned and whole */
-    bool a_dense,
-        b_dense; /* matmul_dense */
-    bool words;  /* halves, of which all pairs are aligned and whole */
-    bool clusters; /* blocks of a cluster may share a tile */
-    bool quads;    /* halves, of which all fours are */
+    bool a_dense, b_dense; /* matmul_dense */
+    bool words;            /* halves, of which all pairs are aligned and whole */
+    bool clusters;         /* blocks of a cluster may share a tile */
+    bool quads;            /* halves, of which all fours are */
 };
 
 /* Whether an operand's lines are neighbours, its terms follow each other without gaps, and it
@@ -36,9 +35,9 @@ static inline bool matmul_dense(const gop_gemm &g, const int64_t *batch, const v
 /* The operands in each other's place. */
 static inline tiling_of tiling_swapped(const tiling_of &p)
 {
-    return {p.n,      p.m,       p.k,      p.batches, p.item,    p.processors, p.b_along,
-            p.b_wide, p.a_along, p.a_wide, p.b_dense, p.a_dense, p.words,
-            p.clusters, p.quads};
+    return {p.n,          p.m,       p.k,      p.batches,  p.item,
+            p.processors, p.b_along, p.b_wide, p.a_along,  p.a_wide,
+            p.b_dense,    p.a_dense, p.words,  p.clusters, p.quads};
 }
 
 /* Refuses, for `who`, devices whose blocks have less shared memory. */
@@ -371,8 +370,8 @@ static inline bool bf16x3_batch_shares(int64_t tiles, int64_t turns, int process
     return (float)(each * (turns + AROUND)) < alone;
 }
 
-/* Tiles of 64 x 64 reals. Where they are few, warpgroups of a block share the terms, blocks of a
- * cluster do, and chunks: what takes the least time. Complex numbers have `parts` columns, or
+/* Tiles of 64 x 64 reals. Where they are few, warpgroups of a block share the terms, blocks of
+ * a cluster do, and chunks: what takes the least time. Complex numbers have `parts` columns, or
  * rows: what makes fewer tiles. */
 static inline matmul_tiling bf16x3_batch_tiling(const tiling_of &p, int parts)
 {
