@@ -16,12 +16,15 @@ GOP_DEVICE uint32_t address_in_shared(const void *at)
     return (uint32_t)__cvta_generic_to_shared(at);
 }
 
-/* Copies BYTES bytes (4, 8 or 16, aligned), or stores zeros if nothing exists there. */
-template <int BYTES> GOP_DEVICE void cp_async(uint32_t to, const void *from, bool exists)
+/* Copies BYTES bytes (4, 8 or 16, aligned), or stores zeros if nothing exists there. By default
+ * 16 bytes pass the first-level cache by; what all blocks copy should not (CACHED), since one
+ * place of the L2 cache would serve them one after the other. */
+template <int BYTES, bool CACHED = false>
+GOP_DEVICE void cp_async(uint32_t to, const void *from, bool exists)
 {
 #if GOP_CODE_SM80
     const int bytes = exists ? BYTES : 0;
-    if constexpr (BYTES == 16)
+    if constexpr (BYTES == 16 && !CACHED)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
                      "r"(bytes)
                      : "memory");
@@ -55,9 +58,10 @@ template <int N> GOP_DEVICE void cp_async_wait_group(void)
  * holds NaN. */
 template <typename T, int MOST> struct async_copies {
 #if GOP_SM80
-    GOP_DEVICE void copy(T *to, const T *from, bool exists)
+    GOP_DEVICE void copy(T *to, const T *from, bool exists, bool is_cached = false)
     {
-        cp_async<sizeof(T)>(address_in_shared(to), from, exists);
+        if (is_cached) cp_async<sizeof(T), true>(address_in_shared(to), from, exists);
+        else cp_async<sizeof(T)>(address_in_shared(to), from, exists);
     }
     GOP_DEVICE void commit(void)
     {
@@ -71,7 +75,7 @@ template <typename T, int MOST> struct async_copies {
     T *places[MOST], values[MOST];
     unsigned begun = 0, arrived = 0, groups = 0, awaited = 0, end[8];
 
-    GOP_DEVICE void copy(T *to, const T *from, bool exists)
+    GOP_DEVICE void copy(T *to, const T *from, bool exists, bool = false)
     {
         T none, zero = {};
         __builtin_memset(&none, 0xff, sizeof none);

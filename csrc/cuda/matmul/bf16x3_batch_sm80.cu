@@ -13,12 +13,11 @@
  * bfloat16 cannot hold is noticed by the thread that splits it, or in the sums. Then the block
  * computes its outputs again, term by term.
  */
-#include "cuda/matmul/bf16x3_parts.h"
-#include "cuda/matmul/tiling.h"
+#include "cuda/matmul/bf16x3_batch.h"
 
 /* A block computes a tile of 64 x 64 reals, 32 of the terms at a time: a stage. Each of its
  * warpgroups has every GROUPS'th stage of the sums, and two in shared memory. */
-enum { BATCH_SIDE = 64, BATCH_TERMS = 32 };
+enum { BATCH_TERMS = 32 };
 enum { BATCH_PIECE = BATCH_SIDE * BATCH_TERMS * 2, BATCH_OPERAND = 3 * BATCH_PIECE };
 enum { BATCH_STAGE = 2 * BATCH_OPERAND, BATCH_ALIGNED = 1024 }; /* bytes */
 
@@ -36,6 +35,8 @@ struct bf16x3_batch_cut {
     bool wide[2];   /* of a and b: loads of 16 bytes */
     bool first[2];  /* of a and b: in shared memory terms are neighbours, else lines */
     int way;        /* of the tiling: warpgroups of a block */
+    int cluster;    /* blocks that share a tile: each has `part` of the terms */
+    int64_t part;
 };
 
 #if GOP_SM80
@@ -99,10 +100,11 @@ template <typename T, bool TERMS_FIRST, bool OF_B> struct batch_lines {
     enum { PARTS = sizeof(T) / 4, EACH = OF_B ? PARTS : 1 }; /* columns of a number */
     enum { PAIRED = PARTS == 2 && (OF_B || TERMS_FIRST) };   /* two of a run are a number's */
     enum { APART = 32 };                                     /* lines from run to run */
-    enum { NEAR = TERMS_FIRST ? BATCH_TERMS : BATCH_SIDE, STEP = 128 * 4 / NEAR };
+    enum { NEAR = TERMS_FIRST ? +BATCH_TERMS : +BATCH_SIDE, STEP = 128 * 4 / NEAR };
     const uint8_t *at;  /* what the thread loads first */
     int64_t line, term; /* strides, in bytes */
     int lines, left;    /* that exist from there on, in numbers; terms in reals */
+    int runs;           /* that have a line that exists; of complex numbers all */
     bool wide;
 
     /* The line and term of a run, or of four neighbours. */
@@ -123,8 +125,19 @@ template <typename T, bool TERMS_FIRST, bool OF_B> struct batch_lines {
         wide = is_wide, line = line_stride * (int)sizeof(T),
         term = term_stride * (int)sizeof(T);
         lines = exist - first.x / EACH, left = terms - first.y;
+        runs = PARTS > 1 || exist > APART || (wide && !TERMS_FIRST) ? 2 : 1;
         at = (const uint8_t *)from + first.x / EACH * line + first.y / PARTS * term;
         if (PARTS == 2 && !PAIRED) at += first.y % 2 * 4;
+    }
+    /* What no run ever stores is 0. */
+    GOP_DEVICE void clear(uint8_t *to, int t) const
+    {
+        if (PARTS > 1 || runs > 1) return;
+        const int2 place = run(1, t);
+#pragma unroll
+        for (int n = 0; n < 3; n++)
+            *reinterpret_cast<uint4 *>(to + n * BATCH_PIECE +
+                                       batch_place<TERMS_FIRST>(place.x, place.y)) = {};
     }
     /* Goes on by so many stages. */
     GOP_DEVICE void next(int stages)
@@ -135,16 +148,19 @@ template <typename T, bool TERMS_FIRST, bool OF_B> struct batch_lines {
     {
         if (PARTS == 1 && wide) {
 #pragma unroll
-            for (int n = 0; n < 4; n++)
+            for (int n = 0; n < 4; n++) {
+                if (!WHOLE && n / 2 == runs) break;
                 load_if<true, WHOLE>(x[n / 2] + n % 2 * 4,
                                      TERMS_FIRST ? n * STEP < lines && left > 0
                                                  : lines > 0 && n * STEP < left,
                                      at + n * STEP * (TERMS_FIRST ? line : term));
+            }
             return;
         }
         const int odd = OF_B ? threadIdx.x & 1 : 0;
 #pragma unroll
         for (int e = 0; e < 2; e++) {
+            if (PARTS == 1 && !WHOLE && e == runs) break;
             const int apart = e * APART / EACH;
             const uint8_t *from = at + apart * line;
 #pragma unroll
@@ -165,6 +181,7 @@ template <typename T, bool TERMS_FIRST, bool OF_B> struct batch_lines {
     {
 #pragma unroll
         for (int e = 0; e < 2; e++) {
+            if (PARTS == 1 && e == runs) break;
             uint32_t piece[3][4];
 #pragma unroll
             for (int i = 0; i < 8; i++) least = min(least, 2 * gop_float_to_bits(x[e][i]) - 1);
@@ -274,111 +291,6 @@ GOP_DEVICE void batch_end(float (&)[32], const float (&)[32]) {}
 
 #endif
 
-/* ---- results ---- */
-
-/* Rows of a product of an array by its own transpose that a tile begins below the diagonal. */
-template <typename T>
-GOP_DEVICE int64_t batch_below(const matmul_product<T> &p, const matmul_tile<T> &tile)
-{
-    return p.part.row + tile.i0 - tile.j0;
-}
-
-/* Computes a block's outputs anew, term by term. */
-template <typename T> GOP_DEVICE void batch_anew(const matmul_product<T> &p,
-                                                 const matmul_tile<T> &tile, bool of_itself)
-{
-    const matmul_geometry &g = p.g;
-    T *const out = (T *)p.out + tile.out;
-    const int64_t below = batch_below(p, tile);
-    for (int at = threadIdx.x; at < tile.rows * tile.columns; at += blockDim.x) {
-        const int i = at / tile.columns, j = at % tile.columns;
-        const T *x = tile.a + i * g.a_row, *y = tile.b + j * g.b_col;
-        T total = {};
-#pragma unroll 1
-        for (int64_t l = 0; l < tile.terms; l++, x += g.a_col, y += g.b_row)
-            total = accumulate(*x, *y, total);
-        if (of_itself && below + i < j) continue;
-        out[i * g.out_row + j * g.out_col] = total;
-        if (of_itself) out[(j - below) * g.out_row + (i + below) * g.out_col] = total;
-    }
-}
-
-/* The first warpgroup's sums += those of the others, in order. */
-template <int GROUPS> GOP_DEVICE void batch_meet(float (&sum)[32], float *meet)
-{
-    float *const own = meet + threadIdx.x % 128;
-    const int group = threadIdx.x / 128;
-    __syncthreads();
-    if (group > 0)
-#pragma unroll
-        for (int e = 0; e < 32; e++) own[((group - 1) * 32 + e) * 128] = sum[e];
-    __syncthreads();
-    if (group == 0)
-        for (int other = 0; other < GROUPS - 1; other++)
-#pragma unroll
-            for (int e = 0; e < 32; e++) sum[e] += own[(other * 32 + e) * 128];
-}
-
-/* Stores a tile's sums, line by line of memory, by way of shared memory. Of a product by its
- * own transpose what is not above the diagonal, or, `mirrored`, that below on its other side.
- */
-template <typename T> GOP_DEVICE void batch_store(const matmul_product<T> &p,
-                                                  const matmul_tile<T> &tile,
-                                                  const float (&sum)[32], float *memory,
-                                                  bool of_itself, bool mirrored)
-{
-    enum {
-        PARTS = sizeof(T) / 4,
-        ROW = BATCH_SIDE + 8,
-        COLUMN = BATCH_SIDE * PARTS + 4 * PARTS
-    };
-    const matmul_geometry &g = p.g;
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
-    const int64_t below = batch_below(p, tile);
-    const int64_t row_apart = mirrored ? g.out_col : g.out_row;
-    const int64_t column_apart = mirrored ? g.out_row : g.out_col;
-    const bool by_rows = llabs(column_apart) <= llabs(row_apart);
-    if (warp < 4) /* the others have no sums */
-#pragma unroll
-        for (int e = 0; e < 32; e += 2) {
-            const int row = warp * 16 + lane / 4 + e / 2 % 2 * 8;
-            const int column = e / 4 * 8 + lane % 4 * 2; /* and the next */
-            if (PARTS == 1 && !by_rows) {
-                memory[column * COLUMN + row] = sum[e];
-                memory[(column + 1) * COLUMN + row] = sum[e + 1];
-            } else {
-                float *const at =
-                    memory + (by_rows ? row * ROW + column : column / 2 * COLUMN + row * 2);
-                *reinterpret_cast<float2 *>(at) = make_float2(sum[e], sum[e + 1]);
-            }
-        }
-    __syncthreads();
-    const int lines = by_rows ? tile.rows : tile.columns;
-    const int length = (by_rows ? tile.columns : tile.rows) * PARTS;
-    const int64_t far = by_rows ? row_apart : column_apart;
-    const int64_t near = by_rows ? column_apart : row_apart;
-    T *out = (T *)p.out + tile.out + warp * far + lane / PARTS * near;
-    if (mirrored) out += below * (g.out_col - g.out_row);
-    const float *from = memory + warp * (by_rows ? ROW : COLUMN) + lane;
-    const auto put = [&](int f, auto wanted) {
-        for (; f < lines; f += warps) {
-#pragma unroll
-            for (int x = 0; x < BATCH_SIDE * PARTS; x += 32)
-                if (lane + x < length && wanted(f, (lane + x) / PARTS))
-                    ((float *)(out + x / PARTS * near))[lane % PARTS] = from[x];
-            out += warps * far, from += warps * (by_rows ? ROW : COLUMN);
-        }
-    };
-    if (of_itself)
-        put(warp, [&](int f, int n) { return below + (by_rows ? f - n : n - f) >= mirrored; });
-    else put(warp, [](int, int) { return true; });
-}
-
-/* What all blocks are told. */
-struct bf16x3_batch_job {
-    bool of_itself, a_wide, b_wide;
-};
-
 template <typename T, bool A_FIRST, bool B_FIRST, int GROUPS>
 __global__ void __launch_bounds__(128 * GROUPS, 4 / GROUPS)
     matmul_bf16x3_batch_kernel(const matmul_product<T> p, const bf16x3_batch_job job)
@@ -387,14 +299,21 @@ __global__ void __launch_bounds__(128 * GROUPS, 4 / GROUPS)
     extern __shared__ uint8_t memory[];
     uint8_t *const stages = memory + (-shared_address(memory) & (BATCH_ALIGNED - 1));
     const matmul_geometry &g = p.g;
-    const matmul_tile<T> tile = matmul_tile_of<BATCH_SIDE, BATCH_SIDE / PARTS, 0>(p);
+    const bool shared = GROUPS > 1 && job.cluster > 1;
+    const matmul_tile<T> tile = matmul_tile_of<BATCH_SIDE, BATCH_SIDE / PARTS, 0>(
+        p, shared ? blockIdx.x / job.cluster : blockIdx.x);
     if (job.of_itself && batch_below(p, tile) + tile.rows <= 0) return; /* it is mirrored */
 
     const int group = GROUPS > 1 ? __shfl_sync(~0u, threadIdx.x / 128, 0) : 0;
-    const int t = threadIdx.x % 128, terms = (int)tile.terms * PARTS;
-    batch_lines<T, A_FIRST, false> a(tile.a, g.a_row, g.a_col, tile.rows, terms, job.a_wide, t);
-    batch_lines<T, B_FIRST, true> b(tile.b, g.b_col, g.b_row, tile.columns, terms, job.b_wide,
-                                    t);
+    const int t = threadIdx.x % 128;
+    const int64_t first = shared ? cluster_rank() * job.part : 0;
+    const int64_t own_terms =
+        shared && tile.terms - first > job.part ? job.part : tile.terms - first;
+    const int terms = (int)own_terms * PARTS;
+    batch_lines<T, A_FIRST, false> a(tile.a + first * g.a_col, g.a_row, g.a_col, tile.rows,
+                                     terms, job.a_wide, t);
+    batch_lines<T, B_FIRST, true> b(tile.b + first * g.b_row, g.b_col, g.b_row, tile.columns,
+                                    terms, job.b_wide, t);
     const bool is_inner = tile.rows == BATCH_SIDE && tile.columns == BATCH_SIDE / PARTS;
     uint8_t *const own = stages + group * 2 * BATCH_STAGE;
     float x[2][8], y[2][8], sum[32] = {};
@@ -411,6 +330,10 @@ __global__ void __launch_bounds__(128 * GROUPS, 4 / GROUPS)
     int left = terms - group * BATCH_TERMS;
     a.next(group), b.next(group);
     load(left);
+    for (int s = 0; s < 2; s++) {
+        a.clear(own + s * BATCH_STAGE, t);
+        b.clear(own + s * BATCH_STAGE + BATCH_OPERAND, t);
+    }
     const int turns = (terms + GROUPS * BATCH_TERMS - 1) / (GROUPS * BATCH_TERMS);
     for (int turn = 0, s = 0; turn < turns; turn++, s ^= 1) {
         const bool is_there = GROUPS == 1 || left > 0;
@@ -432,28 +355,18 @@ __global__ void __launch_bounds__(128 * GROUPS, 4 / GROUPS)
     }
 
     /* Epilogue: store the sums, or compute the tile anew. */
-    float *const sums = (float *)stages;
-    if (GROUPS > 1) batch_meet<GROUPS>(sum, sums);
-    bool beyond = least < 2 * gop_float_to_bits(IMAGE_SMALLEST) - 1;
-    if (group == 0)
-#pragma unroll
-        for (int e = 0; e < 32; e++) beyond |= !(fabsf(sum[e]) <= IMAGE_LARGEST);
-    if (__syncthreads_or(beyond)) {
-        batch_anew(p, tile, job.of_itself);
-        return;
-    }
-    batch_store(p, tile, sum, sums, job.of_itself, false);
-    if (!job.of_itself) return;
-    __syncthreads();
-    batch_store(p, tile, sum, sums, job.of_itself, true);
+    const bool beyond = least < 2 * gop_float_to_bits(IMAGE_SMALLEST) - 1;
+    batch_finish<GROUPS>(p, tile, job, sum, beyond, (float *)stages);
 }
 
 template <typename T, bool A_FIRST, bool B_FIRST, int GROUPS> static gop_status
 bf16x3_batch_enqueue(gop_ctx *ctx, const matmul_product<T> &p, const bf16x3_batch_job &job)
 {
+    enum { COLUMNS = BATCH_SIDE / (int)(sizeof(T) / 4) };
+    const unsigned tiles = matmul_tile_count<BATCH_SIDE, COLUMNS>(p);
     return GOP_LAUNCH_FOLLOWED(
         ctx, p.part.split > 1, (matmul_bf16x3_batch_kernel<T, A_FIRST, B_FIRST, GROUPS>),
-        (matmul_tile_count<BATCH_SIDE, BATCH_SIDE / (int)(sizeof(T) / 4)>(p)), 128 * GROUPS,
+        gop_cuda_grid(tiles * job.cluster, job.cluster > 1 ? job.cluster : 0), 128 * GROUPS,
         batch_shared(GROUPS), p, job);
 }
 
@@ -480,7 +393,8 @@ static gop_status matmul_bf16x3_batch(gop_ctx *ctx, const gop_task *task, int64_
         p.a = p.b, p.b = a;
         p.part.rows = p.g.m;
     }
-    const bf16x3_batch_job job = {cut.of_itself, cut.wide[0], cut.wide[1]};
+    const bf16x3_batch_job job = {cut.of_itself, cut.wide[0], cut.wide[1], cut.cluster,
+                                  cut.part};
     return matmul_multiply_chunks(
         ctx, task, p, cut.split, cut.chunk,
         [&](const matmul_product<T> &of) { return multiply(ctx, of, job); });
@@ -523,6 +437,8 @@ static gop_status matmul_bf16x3_batch_plan(const gop_ctx *ctx, const gop_task *t
     cut->way = batch_shared(BF16X3_BATCH_GROUPS) <= ctx->info.shared_per_block ? t.way : 0;
     cut->split = t.split, cut->chunk = t.chunk;
     if (plan->steps > 1) cut->split = 1, cut->chunk = blocks_for(g.k, 64) * 64;
+    cut->cluster = cut->way && plan->steps == 1 ? t.cluster : 1;
+    cut->part = blocks_for(blocks_for(cut->chunk, t.step), cut->cluster) * t.step;
     cut->swapped = t.lines < t.columns && cut->steps.panels == 1;
     const bool along[2] = {of.a_along, of.b_along}, wide[2] = {of.a_wide, of.b_wide};
     for (int e = 0; e < 2; e++) {

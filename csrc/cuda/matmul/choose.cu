@@ -123,7 +123,7 @@ static const float L2_FROM = 24e6f, L2_OVER = 40e6f;
 struct read_operand {
     float bytes;
     bool along, narrow; /* terms are neighbours; groups of 16 bytes are not whole */
-    bool words;         /* halves, of which all pairs are aligned and whole */
+    bool words, quads;  /* halves, of which all pairs, all fours are aligned and whole */
 };
 
 static read_operand operand_of(const gop_gemm &g, const void *data, int64_t item, int64_t lines,
@@ -135,12 +135,13 @@ static read_operand operand_of(const gop_gemm &g, const void *data, int64_t item
     const int64_t length = along ? g.k : lines, rest = along ? lines : g.k;
     bool straight = near == 1 && (rest == 1 || far % group == 0) && (uintptr_t)data % 16 == 0;
     const bool words = item == 2 && matmul_wide(g, batch, data, near, far, length, 2, 4);
+    const bool quads = item == 2 && matmul_wide(g, batch, data, near, far, length, 4, 8);
     float bytes = (float)(lines * g.k * item);
     for (int axis = 0; axis < g.batch_rank; axis++) {
         straight = straight && batch[axis] % group == 0;
         if (batch[axis]) bytes *= (float)g.extent[axis];
     }
-    return {bytes, along, !straight || g.k <= 1 || length % group != 0, words};
+    return {bytes, along, !straight || g.k <= 1 || length % group != 0, words, quads};
 }
 
 struct seen {
@@ -259,7 +260,8 @@ static double time_of(const seen &s, const pace &of, const tiling_of &p, const m
     const float rest = full < 8 ? (float)((left + p.processors - 1) / p.processors)
                                 : (float)left / (float)p.processors;
     const float rounds = (float)(full * of.held) + rest;
-    const float terms = (float)(t.chunk < p.k ? t.chunk : p.k);
+    const int sharers = t.cluster > 1 ? t.cluster : 1;
+    const float terms = (float)(t.chunk < p.k ? t.chunk : p.k) / (float)sharers;
     const float outputs = (float)(t.lines * t.columns * t.tiles) * of.way[t.way];
     const float steps = ceilf(terms / (float)t.step);
     const auto factors = [&](bool of_a, factor a, bool of_b, factor b) {
@@ -271,7 +273,8 @@ static double time_of(const seen &s, const pace &of, const tiling_of &p, const m
     else {
         const float narrower = factors(!t.wide, A_NARROW, !p.b_wide, B_NARROW);
         const bool words = p.a_words && ((of.row == mma && p.b_words) || of.row == ring);
-        late = slower *= words ? sqrtf(narrower) : narrower;
+        const bool quads = of.row == mma && p.quads;
+        late = slower *= quads ? sqrtf(sqrtf(narrower)) : words ? sqrtf(narrower) : narrower;
     }
     const float narrow = (is_naive ? p.batches > 1 : s.narrow) ? of.factor[OUT_NARROW] : 1;
     const float term = is_naive ? of.term * naive_term(p) : of.term;
@@ -370,10 +373,12 @@ static void expect_anew(const gop_ctx *ctx, const gop_task *task, int all, doubl
                          !s.a.narrow,
                          s.b.along,
                          !s.b.narrow,
-                         matmul_dense(g, task->in[0].data, g.m, g.a_row, g.a_col),
-                         matmul_dense(g, task->in[1].data, g.n, g.b_col, g.b_row),
+                         matmul_dense(g, g.a, task->in[0].data, g.m, g.a_row, g.a_col, item),
+                         matmul_dense(g, g.b, task->in[1].data, g.n, g.b_col, g.b_row, item),
                          s.a.words,
-                         s.b.words};
+                         s.b.words,
+                         info.major >= 9,
+                         s.a.quads && s.b.quads};
     double least = INFINITY; /* of rows that take every call, which stand first */
     for (const pace &of : paces) {
         if (of.dtypes != dtypes || (!all && 1e-9 * of.start >= least)) continue;

@@ -5,6 +5,8 @@
  * whole cache lines; the small operand goes through shared memory, where one value serves all.
  * The warps of a block take turns along the sum and add up at the end.
  */
+#include <type_traits>
+
 #include "cuda/matmul/thin.h"
 
 /* Outputs of a thread: 32 apart, neighbours in one access, or, of halves that are not aligned,
@@ -180,71 +182,83 @@ static gop_status matmul_gemv_col(gop_ctx *ctx, const gop_task *task, int64_t)
     return thin_add_partials<T>(ctx, task, p.part);
 }
 
-/* One column, and few lines whose terms follow each other in memory without gaps: a block reads
- * them as one line, 16 bytes a thread. What a thread reads next lies whole terms further on, so
- * each of its items always is of the same row. */
-template <typename T> __global__ void __launch_bounds__(THIN_THREADS, 4)
-    matmul_gemv_flat_kernel(const matmul_product<T> p)
+/* Lines whose terms follow each other in memory without gaps, times a column or two: a block
+ * reads them as one line, V items a thread, at once where they are `aligned`. What a thread
+ * reads next lies whole terms further on, so each of its items always is of the same line. */
+template <typename T, int COLUMNS> __global__ void __launch_bounds__(THIN_THREADS, 4)
+    matmul_gemv_flat_kernel(const matmul_product<T> p, const int terms, const bool aligned)
 {
     typedef sum_t<T> S;
     enum { V = 16 / sizeof(T), AHEAD = 4 };
     __shared__ S meet[THIN_THREADS * V];
     const matmul_geometry &g = p.g;
-    const int m = (int)g.m, used = THIN_THREADS / m * m, terms = used / m * V; /* of a pass */
-    const int t = threadIdx.x;
+    const int m = (int)g.m, t = threadIdx.x;
     const thin_block block = thin_block_of(p, blockIdx.x, 1, m);
-    S sum[V] = {};
+    const matmul_offsets of = matmul_batch(g, block.batch);
+    const T *const b = p.b + of.b;
+    S sum[COLUMNS][V] = {};
     int term[V]; /* of a pass */
 #pragma unroll
     for (int v = 0; v < V; v++) term[v] = (t * V + v) / m;
 
-    /* Main loop: AHEAD passes at once; the last terms one by one. */
-    if (t < used) {
-        const T *const a = p.a + t * V, *const b = p.b;
-        int64_t l = block.begin;
-        const auto add = [&](const vec128<T> &group, int64_t first) {
+    /* Main loop: AHEAD passes at once. */
+    const auto add = [&](int64_t l, auto is_whole) {
+        const T *const a = p.a + of.a + l * m + t * V;
+        const auto exists = [&](int u, int v) {
+            return is_whole.value || l + u * terms + term[v] < block.end;
+        };
+        vec128<T> group[AHEAD] = {};
+#pragma unroll
+        for (int u = 0; u < AHEAD; u++)
+            if (is_whole.value && aligned) group[u] = load128(a + u * terms * m);
+            else
+#pragma unroll
+                for (int v = 0; v < V; v++)
+                    if (exists(u, v)) group[u].at[v] = a[u * terms * m + v];
+#pragma unroll
+        for (int u = 0; u < AHEAD; u++)
 #pragma unroll
             for (int v = 0; v < V; v++)
-                sum[v] = accumulate(widen(group.at[v]), widen(b[(first + term[v]) * g.b_row]),
-                                    sum[v]);
-        };
-        for (; l + AHEAD * terms <= block.end; l += AHEAD * terms) {
-            vec128<T> group[AHEAD];
+                if (exists(u, v))
 #pragma unroll
-            for (int u = 0; u < AHEAD; u++) group[u] = load128(a + (l + u * terms) * m);
-#pragma unroll
-            for (int u = 0; u < AHEAD; u++) add(group[u], l + u * terms);
-        }
-        for (; l < block.end; l += terms)
-#pragma unroll
-            for (int v = 0; v < V; v++) {
-                if (l + term[v] >= block.end) continue;
-                const T factor = b[(l + term[v]) * g.b_row];
-                sum[v] = accumulate(widen(a[l * m + v]), widen(factor), sum[v]);
-            }
-#pragma unroll
-        for (int v = 0; v < V; v++) meet[t * V + v] = sum[v];
+                    for (int c = 0; c < COLUMNS; c++)
+                        sum[c][v] = accumulate(
+                            widen(group[u].at[v]),
+                            widen(b[(l + u * terms + term[v]) * g.b_row + c * g.b_col]),
+                            sum[c][v]);
+    };
+    if (t * V < terms * m) {
+        int64_t l = block.begin;
+        for (; l + AHEAD * terms <= block.end; l += AHEAD * terms) add(l, std::true_type());
+        if (l < block.end) add(l, std::false_type());
     }
 
     /* Epilogue: the upper half of a pass's terms is added to the lower one, again and again. */
-    for (int left = terms; left > 1;) {
-        const int half = (left + 1) / 2;
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) {
         __syncthreads();
-        for (int at = t; at < (left - half) * m; at += THIN_THREADS)
-            meet[at] = plus(meet[at], meet[at + half * m]);
-        left = half;
+#pragma unroll
+        for (int v = 0; v < V; v++) meet[t * V + v] = sum[c][v];
+        for (int left = terms; left > 1;) {
+            const int half = (left + 1) / 2;
+            __syncthreads();
+            for (int at = t; at < (left - half) * m; at += THIN_THREADS)
+                meet[at] = plus(meet[at], meet[at + half * m]);
+            left = half;
+        }
+        __syncthreads();
+        for (int i = t; i < m; i += THIN_THREADS)
+            thin_put(p, of.out + i * g.out_row + c * g.out_col, block.chunk, meet[i]);
     }
-    __syncthreads();
-    if (t < m) thin_put(p, t * g.out_row, block.chunk, meet[t]);
 }
 
-template <typename T>
+template <typename T, int COLUMNS>
 static gop_status matmul_gemv_flat(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const thin_cut &cut = *GOP_OWN(const thin_cut, task->plan);
     const matmul_product<T> p = thin_product_of<T>(task, cut);
-    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, cut.split > 1, matmul_gemv_flat_kernel<T>,
-                                (unsigned)cut.blocks, THIN_THREADS, 0, p));
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, cut.split > 1, (matmul_gemv_flat_kernel<T, COLUMNS>),
+                                (unsigned)cut.blocks, THIN_THREADS, 0, p, cut.step, cut.wide));
     return thin_add_partials<T>(ctx, task, p.part);
 }
 
@@ -276,8 +290,9 @@ static gop_status matmul_gemv_col_plan(const gop_ctx *ctx, const gop_task *task,
     const bool near = item == 2 && g.a_row == 1;
     tiling_of of = thin_tiling_of(ctx, task, g, thin_wide(task, g, operand, 0, bytes));
     of.a_along = of.a_along && !of.a_wide && !near;
-    of.a_dense = matmul_dense(g, task->in[operand].data, g.m, g.a_row, g.a_col);
-    int64_t all = g.a_col | (int64_t)((uintptr_t)task->in[operand].data / 2);
+    const void *const large = task->in[operand].data;
+    of.a_dense = matmul_dense(g, g.a, large, g.m, g.a_row, g.a_col, of.item);
+    int64_t all = g.a_col | (int64_t)((uintptr_t)large / 2);
     for (int axis = 0; axis < g.batch_rank; axis++) all |= g.a[axis];
     of.a_words = of.a_wide || all % 2 == 0;
     matmul_tiling &tiling = *cut;
@@ -287,10 +302,13 @@ static gop_status matmul_gemv_col_plan(const gop_ctx *ctx, const gop_task *task,
     const int loads = cut->wide ? GEMV_COL_WIDE : words ? GEMV_COL_WORDS : GEMV_COL_ITEMS;
     thin_scratch(task, g, cut, plan);
     if (cut->flat) {
-#define FLAT(T) matmul_gemv_flat<T>
+        cut->wide = matmul_wide(g, g.a, large, 1, 0, 0, 16 / of.item);
+#define FLAT(T) matmul_gemv_flat<T, 1>
         static const gop_launch flat[] = MATMUL_LAUNCHES(FLAT);
 #undef FLAT
-        plan->launch = flat[dtype];
+        static const gop_launch of_two[] = {matmul_gemv_flat<float16, 2>,
+                                            matmul_gemv_flat<bfloat16, 2>};
+        plan->launch = g.n == 1 ? flat[dtype] : of_two[dtype - GOP_FLOAT16];
         return GOP_OK;
     }
     plan->launch = thin_is_whole(dtype)

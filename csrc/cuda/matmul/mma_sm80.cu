@@ -3,7 +3,7 @@
  *
  * wgmma_f16 (wgmma_f16_sm90.cu) fetches tiles by TMA, which needs rows at multiples of 16
  * bytes; other operands are copied first. Here threads bring tiles of any strides to shared
- * memory, by copies of 16 bytes or of words of two items where these are whole, and else item
+ * memory, by copies of 16, 8 or 4 bytes where these are whole, and else item
  * by item through registers while the tile before is multiplied. ldmatrix reads fragments of
  * either order. If sums have few terms, stores bound the time: results go through shared
  * memory, so that rows are stored 16 bytes at a time.
@@ -16,7 +16,8 @@
 struct mma_cut {
     matmul_cut steps; /* first: matmul_plan_steps fills it */
     int64_t split, chunk;
-    int tile, a_along, b_along, a_wide, b_wide, words;
+    int tile, a_along, b_along, a_wide, b_wide;
+    int words; /* items of both that are copied at once, if they are not wide; or 0 */
     int store; /* items of a row of results that are stored at once */
 };
 
@@ -281,10 +282,11 @@ static gop_status matmul_mma(gop_ctx *ctx, const gop_task *task, int64_t step)
     static const enqueue large[2][2] = OF(128, 64, 8, 8);
     static const enqueue kernels[2][2][2][2] = {{OF(64, 32, 1, 1), OF(64, 32, 1, 8)},
                                                 {OF(64, 32, 8, 1), OF(64, 32, 8, 8)}};
-    static const enqueue words[2][2] = OF(64, 32, 2, 2);
+    static const enqueue words[2][2] = OF(64, 32, 2, 2), quads[2][2] = OF(64, 32, 4, 4);
     const mma_cut &cut = *GOP_OWN(const mma_cut, task->plan);
-    const enqueue multiply = cut.tile == 1 ? large[cut.a_along][cut.b_along]
-                             : cut.words
+    const enqueue multiply = cut.tile == 1    ? large[cut.a_along][cut.b_along]
+                             : cut.words == 4 ? quads[cut.a_along][cut.b_along]
+                             : cut.words == 2
                                  ? words[cut.a_along][cut.b_along]
                                  : kernels[cut.a_wide][cut.b_wide][cut.a_along][cut.b_along];
     const matmul_product<T> p = matmul_product_of<T>(task, matmul_part_of(task, step));
@@ -318,7 +320,7 @@ static gop_status matmul_mma_plan(const gop_ctx *ctx, const gop_task *task, gop_
     const tiling_of of = tiling_of_task(ctx, task);
     cut->a_along = of.a_along, cut->b_along = of.b_along;
     cut->a_wide = of.a_wide, cut->b_wide = of.b_wide;
-    cut->words = of.a_words && of.b_words && !(of.a_wide && of.b_wide);
+    cut->words = of.a_wide && of.b_wide ? 0 : of.quads ? 4 : of.a_words && of.b_words ? 2 : 0;
     const matmul_tiling t = mma_tiling(of);
     cut->tile = t.way, cut->split = t.split, cut->chunk = t.chunk;
     if (plan->steps > 1) cut->split = 1, cut->chunk = g.k;

@@ -5,7 +5,8 @@
  * rows of a tile, and neighbouring lanes have neighbouring columns: each of its stores is of
  * whole lines, wherever in a line of memory a row begins. A lane reads the factors of its
  * columns from shared memory once for ROWS rows; those of a row all lanes read at once. Blocks
- * are small: while one waits for its operands, others of its SM store.
+ * are small: while one waits for its operands, others of its SM store. Where a row is shorter
+ * than a warp, lanes that would have no column take rows of their own.
  */
 #include "cuda/matmul/outer.h"
 
@@ -24,8 +25,9 @@ template <typename T, int MANY> struct outer_shape {
 
 /* Brings so many terms of LINES lines into shared memory, term by term; 0 stands for what does
  * not exist. Neighbouring threads follow the direction in which items are neighbours. */
-template <int LINES, int LINE, typename T> GOP_DEVICE void
-outer_fetch(T *to, const T *from, int64_t line, int64_t term, bool along, int lines, int terms)
+template <int LINES, int LINE, typename T>
+GOP_DEVICE void outer_fetch(sum_t<T> *to, const T *from, int64_t line, int64_t term, bool along,
+                            int lines, int terms)
 {
     enum { EACH = LINES * OUTER_DEPTH / OUTER_THREADS };
     enum { LINES_STEP = OUTER_THREADS / OUTER_DEPTH, TERMS_STEP = OUTER_THREADS / LINES };
@@ -41,7 +43,7 @@ outer_fetch(T *to, const T *from, int64_t line, int64_t term, bool along, int li
         next[e] = i + e * i_step < lines && l + e * l_step < terms ? *from : zero;
     to += l * LINE + i;
 #pragma unroll
-    for (int e = 0; e < EACH; e++) to[e * (l_step * LINE + i_step)] = next[e];
+    for (int e = 0; e < EACH; e++) to[e * (l_step * LINE + i_step)] = widen(next[e]);
 }
 
 /* sum += so many terms of the warp's rows and SOME of the lane's columns. */
@@ -107,32 +109,93 @@ __global__ void __launch_bounds__(OUTER_THREADS, outer_shape<T, MANY>::BLOCKS)
     }
 }
 
-/* More rows of a lane reuse its factors more often, but let fewer blocks wait at a time. */
-template <typename T, int MANY>
-static gop_status outer_enqueue(gop_ctx *ctx, const gop_task *task, const matmul_product<T> &p)
+/* Up to 32 columns: a lane has one, of ROWS rows. */
+template <typename T> struct outer_narrow {
+    typedef sum_t<T> S;
+    enum { M = OUTER_NARROW_M, N = OUTER_NARROW_N, V = vec128<S>::N };
+    enum { A_LINE = M + V, B_LINE = N + V, ROWS = M / OUTER_WARPS, SUM = sizeof(S) };
+    enum { BLOCKS = SUM < 8 ? 6 : SUM < 16 ? 4 : 3 };
+};
+
+/* sum += so many terms of the tile; WIDTH lanes have the columns of a row. */
+template <typename T, int WIDTH>
+GOP_DEVICE void outer_narrow_tile(const matmul_product<T> &p, const matmul_tile<T> &tile,
+                                  sum_t<T> *a_tile, sum_t<T> *b_tile, bool a_along,
+                                  bool b_along)
 {
-    typedef outer_shape<T, MANY> shape;
+    typedef outer_narrow<T> shape;
+    enum { M = shape::M, N = shape::N, A_LINE = shape::A_LINE, B_LINE = shape::B_LINE };
+    enum { ROWS = shape::ROWS * WIDTH / 32, DEPTH = OUTER_DEPTH };
+    const matmul_geometry &g = p.g;
+    const int first = threadIdx.x / WIDTH * ROWS, column = threadIdx.x % WIDTH;
+    const T *a = tile.a, *b = tile.b;
+    sum_t<T> sum[ROWS][1] = {};
+    for (int64_t l = 0; l < tile.terms; l += DEPTH) {
+        const int terms = tile.terms - l < DEPTH ? (int)(tile.terms - l) : DEPTH;
+        if (l > 0) __syncthreads();
+        outer_fetch<M, A_LINE>(a_tile, a, g.a_row, g.a_col, a_along, tile.rows, terms);
+        outer_fetch<N, B_LINE>(b_tile, b, g.b_col, g.b_row, b_along, tile.columns, terms);
+        __syncthreads();
+        outer_multiply<shape, 1>(sum, a_tile + first, b_tile + column, terms);
+        a += DEPTH * g.a_col, b += DEPTH * g.b_row;
+    }
+    T *out = (T *)p.out + tile.out + first * g.out_row + column;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++, out += g.out_row)
+        if (first + r < tile.rows && column < tile.columns) put(out, sum[r][0]);
+}
+
+template <typename T> __global__ void __launch_bounds__(OUTER_THREADS, outer_narrow<T>::BLOCKS)
+    matmul_outer_narrow_kernel(const matmul_product<T> p, const bool a_along,
+                               const bool b_along)
+{
+    typedef outer_narrow<T> shape;
+    __shared__ __align__(16) typename shape::S a_tile[OUTER_DEPTH * shape::A_LINE];
+    __shared__ typename shape::S b_tile[OUTER_DEPTH * shape::B_LINE];
+    const matmul_tile<T> tile = outer_tile_of<shape::M, shape::N>(p);
+    if (tile.columns > 16) outer_narrow_tile<T, 32>(p, tile, a_tile, b_tile, a_along, b_along);
+    else if (tile.columns > 8)
+        outer_narrow_tile<T, 16>(p, tile, a_tile, b_tile, a_along, b_along);
+    else outer_narrow_tile<T, 8>(p, tile, a_tile, b_tile, a_along, b_along);
+}
+
+/* More rows of a lane reuse its factors more often, but let fewer blocks wait at a time. */
+template <typename shape, typename T, typename kernel> static gop_status
+outer_enqueue(gop_ctx *ctx, const gop_task *task, const matmul_product<T> &p, kernel multiply)
+{
     const tiling_of of = tiling_of_task(ctx, task);
-    return GOP_LAUNCH(ctx, (matmul_outer_kernel<T, MANY>),
-                      (matmul_tile_count<shape::M, shape::N>(p)), OUTER_THREADS, 0, p,
-                      of.a_along, of.b_along);
+    return GOP_LAUNCH(ctx, multiply, (matmul_tile_count<shape::M, shape::N>(p)), OUTER_THREADS,
+                      0, p, of.a_along, of.b_along);
 }
 
 template <typename T>
 static gop_status matmul_outer(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const matmul_product<T> p = matmul_product_of<T>(task, matmul_part_of(task, step));
-    /* Tiles of twice the rows, unless too many warps would have none. */
-    const int64_t rows = p.part.rows, few = outer_shape<T, 8>::M, many = outer_shape<T, 16>::M;
-    const bool fits = 3 * blocks_for(rows, many) * many <= 4 * blocks_for(rows, few) * few;
-    return p.g.k > OUTER_DEPTH && fits ? outer_enqueue<T, 16>(ctx, task, p)
-                                       : outer_enqueue<T, 8>(ctx, task, p);
+    if (sizeof(T) < 4 || p.g.n <= OUTER_NARROW_N)
+        return outer_enqueue<outer_narrow<T>>(ctx, task, p, matmul_outer_narrow_kernel<T>);
+    if constexpr (sizeof(T) >= 4) {
+        /* Tiles of twice the rows, unless too many warps would have none. */
+        typedef outer_shape<T, 8> few;
+        typedef outer_shape<T, 16> many;
+        const int64_t rows = p.part.rows;
+        const bool fits =
+            3 * blocks_for(rows, many::M) * many::M <= 4 * blocks_for(rows, few::M) * few::M;
+        if (p.g.k > OUTER_DEPTH && fits)
+            return outer_enqueue<many>(ctx, task, p, matmul_outer_kernel<T, 16>);
+        return outer_enqueue<few>(ctx, task, p, matmul_outer_kernel<T, 8>);
+    }
 }
 
 static gop_status matmul_outer_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     enum { SLOWER = 2 }; /* than the best kernel, cautiously */
-    GOP_TRY(outer_takes(task->geometry.gemm, "outer"));
+    const gop_gemm &g = task->geometry.gemm;
+    GOP_TRY(outer_takes(g, "outer"));
+    if (matmul_item(task) < 4 && g.n > OUTER_NARROW_N)
+        return gop_fail(GOP_REFUSED,
+                        "matmul: kernel 'outer' takes halves of up to %d columns, got %lld",
+                        (int)OUTER_NARROW_N, (long long)g.n);
     matmul_plan_steps(ctx, task, SLOWER, plan, 32);
     return GOP_OK;
 }
@@ -144,7 +207,7 @@ extern const gop_row matmul_outer_row = {
         "it begins",
     .role = GOP_CONFORMING,
     .launch = {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-               nullptr, nullptr, matmul_outer<float>, matmul_outer<double>,
-               matmul_outer<complex64>, matmul_outer<complex128>},
+               matmul_outer<float16>, matmul_outer<bfloat16>, matmul_outer<float>,
+               matmul_outer<double>, matmul_outer<complex64>, matmul_outer<complex128>},
     .plan = matmul_outer_plan,
 };

@@ -6,7 +6,8 @@
 
 #include "cuda/matmul/tiling.h"
 
-enum { OUTER_TERMS = 64 }; /* of a sum at most */
+enum { OUTER_TERMS = 64 };                          /* of a sum at most */
+enum { OUTER_NARROW_M = 128, OUTER_NARROW_N = 32 }; /* a tile where there are few columns */
 
 /* Tiles of whole sums, those of a row of tiles one after the other: blocks that run together
  * store neighbouring lines of memory. */

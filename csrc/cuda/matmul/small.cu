@@ -17,15 +17,15 @@ GOP_DEVICE void small_multiply(S (&sum)[R][C], const H *a, const H *b, int terms
     enum { V = shape::V, CV = shape::CV };
 #pragma unroll 2
     for (int l = 0; l < terms; l += V) {
-        H row[R][V];
+        small_items<H, V> row[R];
 #pragma unroll
-        for (int r = 0; r < R; r++) small_read(row[r], a + r * shape::DOWN * shape::A_LINE + l);
+        for (int r = 0; r < R; r++) row[r].read(a + r * shape::DOWN * shape::A_LINE + l);
 #pragma unroll
         for (int e = 0; e < V; e++) {
-            H column[C / CV][CV];
+            small_items<H, CV> column[C / CV];
 #pragma unroll
             for (int c = 0; c < C / CV; c++)
-                small_read(column[c], b + (l + e) * shape::B_LINE + c * shape::ACROSS * CV);
+                column[c].read(b + (l + e) * shape::B_LINE + c * shape::ACROSS * CV);
 #pragma unroll
             for (int r = 0; r < R; r++)
 #pragma unroll
@@ -70,10 +70,14 @@ __launch_bounds__(small_shape<T, LANES, R, C>::THREADS, small_shape<T, LANES, R,
     const auto fetch = [&](int stage) {
         H *const a_to = stages + stage * shape::STAGE, *const b_to = a_to + shape::A_SIZE;
         const int terms = left < DEPTH ? (int)left : DEPTH;
-        small_fetch_tile<LANES, M, DEPTH, A_LINE, 1>(copies, a_to, a, g.a_row, g.a_col, rows,
-                                                     terms, way.a_wide, way.a_along, t);
+        copies.again = way.b_again;
         small_fetch_tile<LANES, N, DEPTH, 1, B_LINE>(copies, b_to, b, g.b_col, g.b_row, columns,
-                                                     terms, way.b_wide, way.b_along, t);
+                                                     terms, way.b_wide, way.b_along, way.b_near,
+                                                     t);
+        copies.again = way.a_again; /* a later: halves that lie across wait for their loads */
+        small_fetch_tile<LANES, M, DEPTH, A_LINE, 1>(copies, a_to, a, g.a_row, g.a_col, rows,
+                                                     terms, way.a_wide, way.a_along, way.a_near,
+                                                     t);
         a += DEPTH * g.a_col, b += DEPTH * g.b_row, left -= DEPTH;
     };
 
@@ -103,7 +107,7 @@ __launch_bounds__(small_shape<T, LANES, R, C>::THREADS, small_shape<T, LANES, R,
         for (int c = 0; c < C / CV; c++) {
             const int j = (c * ACROSS + x) * CV;
             small_store<T, sum_t<T>, CV>(out + i * g.out_row + j * g.out_col, g.out_col,
-                                         &sum[r][c * CV], columns - j, way.out_wide);
+                                         &sum[r][c * CV], columns - j, way.out_near);
         }
     }
 }
@@ -157,9 +161,29 @@ static gop_status matmul_small_plan(const gop_ctx *ctx, const gop_task *task, go
         is_staged && matmul_wide(g, g.a, task->in[0].data, g.a_col, g.a_row, g.k, items);
     way.b_wide =
         is_staged && matmul_wide(g, g.b, task->in[1].data, g.b_col, g.b_row, g.n, items);
-    way.out_wide = matmul_wide(g, g.out, task->out[0].data, g.out_col, g.out_row, 0, items);
+    for (way.out_near = (int)items; way.out_near > 1; way.out_near /= 2)
+        if (matmul_wide(g, g.out, task->out[0].data, g.out_col, g.out_row, 0, way.out_near,
+                        (unsigned)(way.out_near * matmul_item(task))))
+            break;
     way.a_along = gop_magnitude(g.a_col) <= gop_magnitude(g.a_row);
     way.b_along = gop_magnitude(g.b_row) < gop_magnitude(g.b_col);
+    const auto near = [&](const int64_t *batch, const void *data, int64_t line, int64_t term,
+                          int64_t lines, bool along) {
+        const auto fits = [&](int many) {
+            return along ? matmul_wide(g, batch, data, term, line, g.k, many, many * 2)
+                         : matmul_wide(g, batch, data, line, term, lines, many, many * 2);
+        };
+        return fits(8) ? 8 : fits(2) ? 2 : 1;
+    };
+    way.a_near = near(g.a, task->in[0].data, g.a_row, g.a_col, g.m, way.a_along);
+    way.b_near = near(g.b, task->in[1].data, g.b_col, g.b_row, g.n, way.b_along);
+    enum { AGAIN = 16 }; /* products, or tiles of one */
+    const auto again = [&](const int64_t *batch, int64_t tiles) {
+        for (int axis = 0; axis < g.batch_rank; axis++)
+            if (batch[axis] == 0) tiles *= g.extent[axis];
+        return tiles >= AGAIN;
+    };
+    way.a_again = again(g.a, g.n / 16), way.b_again = again(g.b, g.m / 16);
     const tiling_of of = {g.m,
                           g.n,
                           g.k,

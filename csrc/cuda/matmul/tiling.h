@@ -16,23 +16,28 @@ struct tiling_of {
     int item, processors;
     bool a_along, a_wide, b_along,
         b_wide; /* terms are contiguous; all vectors of 16 bytes are aligned and whole */
-    bool a_dense,
-        b_dense; /* one matrix whose terms follow each other without gaps, at 16 bytes */
+    bool a_dense, b_dense; /* matmul_dense */
     bool a_words, b_words; /* halves, of which all pairs are aligned and whole */
+    bool clusters;         /* blocks of a cluster may share a tile */
+    bool quads;            /* halves, of which all fours are aligned and whole */
 };
 
-/* Whether an operand's lines are neighbours, and its terms follow each other without gaps. */
-static inline bool matmul_dense(const gop_gemm &g, const void *data, int64_t lines,
-                                int64_t line, int64_t term)
+/* Whether an operand's lines are neighbours, its terms follow each other without gaps, and it
+ * pays to read them as one line: lines are few, or that line is of whole 16 bytes. */
+static inline bool matmul_dense(const gop_gemm &g, const int64_t *batch, const void *data,
+                                int64_t lines, int64_t line, int64_t term, int64_t item)
 {
-    return g.batches == 1 && line == 1 && term == lines && (uintptr_t)data % 16 == 0;
+    enum { FEW = 64 };
+    return line == 1 && term == lines &&
+           (lines <= FEW || (item < 16 && matmul_wide(g, batch, data, 1, 0, 0, 16 / item)));
 }
 
 /* The operands in each other's place. */
 static inline tiling_of tiling_swapped(const tiling_of &p)
 {
-    return {p.n,      p.m,       p.k,      p.batches, p.item,    p.processors, p.b_along,
-            p.b_wide, p.a_along, p.a_wide, p.b_dense, p.a_dense, p.b_words,    p.a_words};
+    return {p.n,          p.m,       p.k,       p.batches, p.item,
+            p.processors, p.b_along, p.b_wide,  p.a_along, p.a_wide,
+            p.b_dense,    p.a_dense, p.b_words, p.a_words, p.clusters, p.quads};
 }
 
 /* Refuses, for `who`, devices whose blocks have less shared memory. */
@@ -74,7 +79,9 @@ static inline tiling_of tiling_of_task(const gop_ctx *ctx, const gop_task *task)
             false,
             false,
             item == 2 && of_a(2, 4),
-            item == 2 && of_b(2, 4)};
+            item == 2 && of_b(2, 4),
+            ctx->info.major >= 9,
+            item == 2 && of_a(4, 8) && of_b(4, 8)};
 }
 
 struct matmul_tiling {
@@ -83,6 +90,7 @@ struct matmul_tiling {
     int step;             /* terms that a block takes at once */
     int parts;            /* warps that share a sum, of few columns */
     int way;              /* which of the row's tiles it is */
+    int cluster;          /* blocks that share the terms of a tile; 0: its own */
     bool packed;          /* b is first copied */
     bool wide;            /* loads are of 16 bytes */
     bool flat;            /* the terms of a row of blocks are read as one line (gemv_col) */
@@ -191,16 +199,25 @@ static inline int gemv_col_load(int item, int width)
     return item == 2 && width > 2 ? 8 : 16;
 }
 
-enum { FLAT_LINES = 64 }; /* of a matrix that is read as one line, at most */
+/* Terms that a block's threads, of whole vectors each, read as one line at a time. */
+static inline int flat_terms(const tiling_of &p)
+{
+    const int vector = p.item < 16 ? 16 / p.item : 1;
+    int group = vector; /* the largest power of two that divides both */
+    while (p.m % group) group /= 2;
+    return (int)(THIN_THREADS / (p.m / group)) * (vector / group);
+}
 
 static inline matmul_tiling gemv_col_tiling(const tiling_of &p)
 {
+    enum { FLAT_LINES = 64 }; /* more are only read so where 16 bytes of a line are not whole */
     matmul_tiling t = {};
-    if (p.a_dense && p.n == 1 && p.m > 1 && p.m <= FLAT_LINES) {
-        t.lines = (int)p.m, t.columns = t.tiles = t.parts = 1;
-        t.step = THIN_THREADS / t.lines * (16 / p.item);
+    t.step = flat_terms(p);
+    if (p.a_dense && p.n <= (p.item == 2 ? 2 : 1) && p.m > 1 && t.step > 0 &&
+        (p.m <= FLAT_LINES || (p.n == 1 && !p.a_wide))) {
+        t.lines = (int)p.m, t.columns = (int)p.n, t.tiles = t.parts = 1;
         t.wide = t.flat = true;
-        thin_split(p, 1, 256, 4, &t);
+        thin_split(p, p.batches, 256, 4, &t);
         return t;
     }
     t.columns = thin_width(p.n, p.item == 2 ? 8 : 16);
@@ -342,26 +359,60 @@ static inline matmul_tiling bf16x3_small_tiling(const tiling_of &p)
 }
 
 enum { BF16X3_BATCH_GROUPS = 4 }; /* warpgroups that share the terms of a tile, or one */
+enum { CLUSTERED = 8 };           /* blocks of a cluster at most */
 
-/* Tiles of 64 x 64 reals. Where they are few, warpgroups of a block share the terms, and blocks
- * do. Complex numbers have `parts` columns, or rows: what makes fewer tiles. */
+/* Whether the warpgroups of a block share a tile: where an SM would have few blocks of one, as
+ * many blocks as it holds at once or the rest of them. `turns` of such a block are its sums. */
+static inline bool bf16x3_batch_shares(int64_t tiles, int64_t turns, int processors)
+{
+    enum { HELD = 4, AROUND = 2 }; /* blocks of one warpgroup; turns around a tile */
+    /* In times of a turn of all groups, measured on an H200. */
+    static const float rest[HELD] = {0, 2.4f, 2.6f, 3.2f};
+    const int64_t each = blocks_for(tiles, processors);
+    const float alone = (float)turns * ((float)(each / HELD * HELD) + rest[each % HELD]);
+    return (float)(each * (turns + AROUND)) < alone;
+}
+
+/* Tiles of 64 x 64 reals. Where they are few, warpgroups of a block share the terms, blocks of
+ * a cluster do, and chunks: what takes the least time. Complex numbers have `parts` columns, or
+ * rows: what makes fewer tiles. */
 static inline matmul_tiling bf16x3_batch_tiling(const tiling_of &p, int parts)
 {
-    enum { SIDE = 64, LONG = 96 };     /* reals of a sum that is worth sharing */
-    enum { SHORTEST = 256, FULL = 4 }; /* reals of a chunk; chunks that are worth a launch */
+    enum { SIDE = 64, LONG = 96 }; /* reals of a sum that is worth sharing */
+    /* us, on an H200: of a turn, for each block of a cluster, of further chunks. */
+    const float TURN = 1.3f, MEETING = 0.45f, ADDING = 3.2f, PIECE = 0.02f;
+    const int processors = p.processors > 0 ? p.processors : 1;
     const auto tiles = [&](int lines, int columns) {
         return blocks_for(p.m, lines) * blocks_for(p.n, columns) * p.batches;
     };
     const bool swapped = tiles(SIDE / parts, SIDE) < tiles(SIDE, SIDE / parts);
     matmul_tiling t = {};
     t.lines = swapped ? SIDE / parts : SIDE, t.columns = swapped ? SIDE : SIDE / parts;
-    t.blocks = tiles(t.lines, t.columns);
-    t.way = t.blocks <= 2 * p.processors && p.k * parts > LONG;
-    const int64_t wanted = p.processors / (t.blocks > 0 ? t.blocks : 1);
-    t.tiles = 1;
-    t.step = (t.way ? BF16X3_BATCH_GROUPS : 1) * 32 / parts;
+    const int64_t all = tiles(t.lines, t.columns);
+    t.tiles = t.cluster = 1, t.split = 1, t.chunk = p.k, t.blocks = all;
     t.wide = p.a_wide && p.b_wide;
-    tiling_cut(p, wanted, p.k * parts / SHORTEST, FULL, 64, &t);
+    t.step = BF16X3_BATCH_GROUPS * 32 / parts;
+    const int64_t turns = blocks_for(p.k, t.step);
+    t.way = p.k * parts > LONG &&
+            (all <= 2 * processors || bf16x3_batch_shares(all, turns, processors));
+    if (!t.way) t.step = 32 / parts;
+    float least = INFINITY;
+    for (int cluster = 1; t.way && cluster <= (p.clusters ? CLUSTERED : 1); cluster *= 2) {
+        /* Clusters do not find room on all SMs, but two SMs always are neighbours. */
+        if (100 * cluster * all > (cluster > 2 ? 90 : 100) * processors && cluster > 1) break;
+        const int64_t fill = processors / (cluster * (all > 0 ? all : 1));
+        for (int cut = 0; cut < 2; cut++) {
+            const int64_t each = blocks_for(turns, cut && fill > 1 ? fill : 1);
+            const int64_t split = blocks_for(turns, each);
+            const float time = (float)blocks_for(each, cluster) * TURN +
+                               (cluster > 1 ? MEETING * (float)cluster : 0) +
+                               (split > 1 ? ADDING + PIECE * (float)split : 0);
+            if (time >= least) continue;
+            least = time;
+            t.cluster = cluster, t.split = split, t.chunk = each * t.step;
+        }
+    }
+    t.blocks = all * t.cluster * t.split;
     return t;
 }
 
