@@ -193,20 +193,6 @@ GOP_DEVICE double2 dmma_tma_neighbours(const double2 &sums, int lane)
     return low ? make_double2(sums.x, other) : make_double2(other, sums.y);
 }
 
-/* A warp's fragments of half a stage: of a's 16 lines, and of b's 8. */
-template <typename of_a> GOP_DEVICE void dmma_tma_load_a(double (&f)[4], const uint8_t *tiles,
-                                                         uint32_t lane, int m, int half)
-{
-#pragma unroll
-    for (int e = 0; e < 4; e++) f[e] = *of_a::at(tiles, lane, m * 2 + e % 2, half * 2 + e / 2);
-}
-template <typename of_b> GOP_DEVICE void dmma_tma_load_b(double (&f)[2], const uint8_t *tiles,
-                                                         uint32_t lane, int n, int half)
-{
-#pragma unroll
-    for (int e = 0; e < 2; e++) f[e] = *of_b::at(tiles, lane, n, half * 2 + e);
-}
-
 /* Epilogue: each thread stores its sums, or, if groups share the tile, adds and stores some. */
 template <typename shape, int RINGS, bool A_ALONG, bool B_ALONG>
 GOP_DEVICE void dmma_tma_epilogue(const dmma_tma_work &w, const tile_item &at,
@@ -265,6 +251,7 @@ GOP_DEVICE void dmma_tma_multiply(const dmma_tma_work &w, uint8_t *memory)
     enum { M = shape::M, N = shape::N, GROUPS = shape::GROUPS };
     enum { SHARERS = GROUPS / RINGS, SLOTS = shape::STAGES / RINGS }; /* of a tile; of a ring */
     enum { M_TILES = shape::M_TILES, N_TILES = shape::N_TILES };
+    enum { KEPT = M_TILES % 2 ? M_TILES : 2 }; /* fragments of a in registers */
     typedef dmma_tma_tile<M, A_ALONG> of_a;
     typedef dmma_tma_tile<N, B_ALONG> of_b;
     const dmma_tma_job &job = w.job;
@@ -276,16 +263,16 @@ GOP_DEVICE void dmma_tma_multiply(const dmma_tma_work &w, uint8_t *memory)
     const int m0 = warp % shape::WARPS_M * shape::WM, n0 = warp / shape::WARPS_M * shape::WN;
     const uint32_t a_lane = of_a::base(lane) + m0 * 128;
     const uint32_t b_lane = of_b::base(lane) + (M + n0) * 128;
-    double fa[M_TILES][4], fb[2][N_TILES][2]; /* of b what comes next, too */
-    /* One of M_TILES parts of the next fragments, after a's before it have been multiplied. */
-    const auto load_part = [&](int m, const uint8_t *tiles, int half) {
+    double fa[KEPT][8], fb[N_TILES][4];
+    /* One of N_TILES parts of a fragment of a's 16 lines; a fragment of b's 8. */
+    const auto load_a = [&](const uint8_t *tiles, int m, int part) {
 #pragma unroll
-        for (int n = m; n < N_TILES; n += M_TILES)
-            dmma_tma_load_b<of_b>(fb[half][n], tiles, b_lane, n, half);
-        if (m > 0) dmma_tma_load_a<of_a>(fa[m - 1], tiles, a_lane, m - 1, half);
+        for (int e = part * 8 / N_TILES; e < (part + 1) * 8 / N_TILES; e++)
+            fa[m % KEPT][e] = *of_a::at(tiles, a_lane, m * 2 + e % 2, e / 2);
     };
-    const auto load_last = [&](const uint8_t *tiles, int half) {
-        dmma_tma_load_a<of_a>(fa[M_TILES - 1], tiles, a_lane, M_TILES - 1, half);
+    const auto load_b = [&](const uint8_t *tiles, int n) {
+#pragma unroll
+        for (int e = 0; e < 4; e++) fb[n][e] = *of_b::at(tiles, b_lane, n, e);
     };
     int begin = 0; /* the slot of the next tile's first stage, and its phase */
     uint32_t begin_phase = 0;
@@ -299,27 +286,29 @@ GOP_DEVICE void dmma_tma_multiply(const dmma_tma_work &w, uint8_t *memory)
             mbarrier_wait(ring.full + s, phase);
             const uint8_t *const tiles = ring.tiles + s * shape::BYTES;
 #pragma unroll
-            for (int m = 0; m < M_TILES; m++) load_part(m, tiles, 0);
-            load_last(tiles, 0);
+            for (int n = 0; n < N_TILES; n++) load_a(tiles, 0, n), load_b(tiles, n);
         }
         for (int stage = at.first + share; stage < at.last; stage += SHARERS) {
-            const int here = s;
+            const bool more = stage + SHARERS < at.last;
+            const uint8_t *tiles = ring.tiles + s * shape::BYTES;
+            uint64_t *const empty = ring.empty + s;
             if ((s += SHARERS) >= SLOTS) s -= SLOTS, phase ^= 1;
 #pragma unroll
-            for (int half = 0; half < 2; half++) {
-                const bool more = half == 0 || stage + SHARERS < at.last;
-                if (half == 1 && more) mbarrier_wait(ring.full + s, phase);
-                const uint8_t *const tiles = ring.tiles + (half == 0 ? here : s) * shape::BYTES;
-#pragma unroll
-                for (int m = 0; m < M_TILES; m++) {
-#pragma unroll
-                    for (int n = 0; n < N_TILES; n++) mma_sync(sum[m][n], fa[m], fb[half][n]);
-                    if (more) load_part(m, tiles, 1 - half);
+            for (int m = 0; m < M_TILES; m++) {
+                const bool last = m == M_TILES - 1;
+                if (last) { /* all has been read; the next numbers are of the next stage */
+                    __syncwarp();
+                    if (lane == 0) mbarrier_arrive(empty);
+                    if (more) mbarrier_wait(ring.full + s, phase);
+                    tiles = ring.tiles + s * shape::BYTES;
                 }
-                if (more) load_last(tiles, 1 - half);
+#pragma unroll
+                for (int n = 0; n < N_TILES; n++) {
+                    mma_sync(sum[m][n], fa[m % KEPT], fb[n]);
+                    if (!last || more) load_a(tiles, last ? 0 : m + 1, n);
+                    if (last && more) load_b(tiles, n);
+                }
             }
-            __syncwarp(); /* all lanes have read */
-            if (lane == 0) mbarrier_arrive(ring.empty + here);
         }
         begin += at.last - at.first;
         begin_phase ^= begin / SLOTS & 1;
