@@ -8,6 +8,7 @@
 
 #include "cuda/common/tile_scheduler.h"
 #include "cuda/matmul/product.h"
+#include "cuda/matmul/straight.h"
 
 /* ---- tiles ---- */
 
@@ -120,6 +121,20 @@ static inline gop_gemm dmma_geometry(const gop_task *task, const dmma_pairs &pai
         g.out[axis] *= 2;
     }
     return g;
+}
+
+/* The operands of the real product as dmma_tma has them fetched. */
+struct dmma_tma_operands {
+    straight_operand a, b;
+};
+static inline dmma_tma_operands dmma_tma_operands_of(const gop_task *task, const gop_gemm &g,
+                                                     const dmma_pairs &pairs)
+{
+    const void *const aligned = (const void *)(uintptr_t)256; /* as copies in scratch are */
+    return {straight_operand_of(g, g.a, pairs.a_copied ? aligned : task->in[0].data, g.m,
+                                g.a_row, g.a_col, 8),
+            straight_operand_of(g, g.b, pairs.complex_kind ? aligned : task->in[1].data, g.n,
+                                g.b_col, g.b_row, 8)};
 }
 
 #ifdef __CUDACC__

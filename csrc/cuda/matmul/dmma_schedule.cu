@@ -34,6 +34,7 @@ static const float TMA_APART = 1.79e-4f; /* for each output */
 static const float TMA_ALONE = 1.39f; /* how much longer the products of a single group take */
 static const float TMA_ACROSS = 0.108f, TMA_ADDING = 2.05f, TMA_PIECE = 0.38f;
 static const float TMA_PARTS = 2.1e6f;
+static const double TMA_COPYING = 3.3, TMA_COPIES = 1.47e6; /* as of halves */
 static const float TMA_THIN = 1.1f; /* slower with at most 16 lines or columns, or 8 terms */
 
 /* What all ways of a call have in common. */
@@ -252,6 +253,18 @@ double dmma_choose(const gop_ctx *ctx, const gop_task *task, bool whole, dmma_sc
     return found.seconds;
 }
 
+/* Microseconds of the copies of operands that no map describes. */
+static double tma_copying(const gop_task *task)
+{
+    dmma_pairs pairs;
+    dmma_plan_pairs(task, 0, &pairs);
+    const dmma_tma_operands of = dmma_tma_operands_of(task, dmma_geometry(task, pairs), pairs);
+    double all = 0;
+    for (const straight_operand *o : {&of.a, &of.b})
+        if (o->copied) all += TMA_COPYING + (double)straight_bytes(*o) / TMA_COPIES;
+    return all;
+}
+
 double dmma_tma_choose(const gop_ctx *ctx, const gop_task *task, dmma_tma_schedule *best)
 {
     typedef dmma_answer<dmma_tma_schedule> answer;
@@ -259,8 +272,9 @@ double dmma_tma_choose(const gop_ctx *ctx, const gop_task *task, dmma_tma_schedu
     const answer found = matmul_ask(&known, ctx, task, false, [&] {
         answer of = {};
         of.best.slices = of.best.rings = of.best.stages = 1;
-        of.seconds =
-            search(ctx, task, of_itself(task->call), DMMA_TMA_TILINGS, try_tiling, &of.best);
+        of.seconds = search(ctx, task, of_itself(task->call), DMMA_TMA_TILINGS, try_tiling,
+                            &of.best) +
+                     1e-6 * tma_copying(task);
         return of;
     });
     *best = found.best;

@@ -21,7 +21,6 @@
 #include "cuda/common/tma.h"
 #include "cuda/common/wgmma.h"
 #include "cuda/matmul/dmma.h"
-#include "cuda/matmul/straight.h"
 
 struct dmma_tma_job : dmma_tma_schedule {
     int first, last;      /* items of this step */
@@ -36,11 +35,11 @@ struct dmma_tma_work {
     dmma_tma_job job;
 };
 
-struct dmma_tma_plan {
+struct dmma_tma_plan : dmma_tma_operands {
     dmma_pairs pairs;
-    straight_operand a, b;
     dmma_tma_job job;
-    int chunk; /* items of a step */
+    int chunk;             /* items of a step */
+    size_t a_copy, b_copy; /* in scratch */
 };
 
 #if GOP_SM90
@@ -390,6 +389,18 @@ static gop_status dmma_tma_enqueue(gop_ctx *ctx, const dmma_tma_work &w)
                             shape::SHARED, w);
 }
 
+/* The map of an operand, which is first copied where no map can describe it. */
+static gop_status dmma_tma_operand(gop_ctx *ctx, const gop_task *task, int64_t step,
+                                   const dmma_tma_plan &plan, bool is_b, int lines,
+                                   const double *from, gop_cuda_tensor_map *map)
+{
+    const straight_operand &o = is_b ? plan.b : plan.a;
+    char *const copy = (char *)task->scratch + (is_b ? plan.b_copy : plan.a_copy);
+    if (o.copied && step == 0)
+        GOP_TRY(straighten<double>(ctx, o, dmma_geometry(task, plan.pairs), is_b, from, copy));
+    return straight_map(map, o, o.copied ? copy : (const void *)from, o.transposed ? 16 : lines);
+}
+
 static gop_status matmul_dmma_tma(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     typedef gop_status (*enqueue)(gop_ctx *, const dmma_tma_work &);
@@ -413,8 +424,8 @@ static gop_status matmul_dmma_tma(gop_ctx *ctx, const gop_task *task, int64_t st
     job.first = (int)step * plan.chunk;
     job.last = job.items - job.first < plan.chunk ? job.items : job.first + plan.chunk;
     job.parts = (double *)task->scratch;
-    GOP_TRY(straight_map(&w.a, plan.a, w.p.a, plan.a.transposed ? 16 : tiling.m));
-    GOP_TRY(straight_map(&w.b, plan.b, w.p.b, plan.b.transposed ? 16 : tiling.n));
+    GOP_TRY(dmma_tma_operand(ctx, task, step, plan, false, tiling.m, w.p.a, &w.a));
+    GOP_TRY(dmma_tma_operand(ctx, task, step, plan, true, tiling.n, w.p.b, &w.b));
     GOP_TRY(kernels[job.way][!plan.a.transposed][!plan.b.transposed](ctx, w));
     if (job.slices == 1 || job.last < job.items) return GOP_OK;
     return GOP_LAUNCH_EARLY(ctx, matmul_dmma_tma_parts_kernel,
@@ -452,17 +463,10 @@ static gop_status matmul_dmma_tma_plan(const gop_ctx *ctx, const gop_task *task,
     *p = {};
     dmma_plan_pairs(task, 0, &p->pairs);
     const gop_gemm g = dmma_geometry(task, p->pairs);
-    const void *const aligned = (const void *)(uintptr_t)256; /* as copies in scratch are */
-    const bool is_complex = p->pairs.complex_kind;
-    p->a = straight_operand_of(g, g.a, p->pairs.a_copied ? aligned : task->in[0].data, g.m,
-                               g.a_row, g.a_col, 8);
-    p->b = straight_operand_of(g, g.b, is_complex ? aligned : task->in[1].data, g.n, g.b_col,
-                               g.b_row, 8);
+    (dmma_tma_operands &)*p = dmma_tma_operands_of(task, g, p->pairs);
     const int64_t apart = uniform_batch(g, g.out);
-    if (p->a.copied || p->b.copied || apart < 0)
-        return gop_fail(GOP_REFUSED,
-                        "%s takes operands whose rows or columns are contiguous and begin at "
-                        "multiples of 16 bytes, products of a batch at equal distances",
+    if (apart < 0)
+        return gop_fail(GOP_REFUSED, "%s takes batches whose results lie at equal distances",
                         who);
     dmma_tma_job &job = p->job;
     const double seconds = dmma_tma_choose(ctx, task, &job);
@@ -481,7 +485,9 @@ static gop_status matmul_dmma_tma_plan(const gop_ctx *ctx, const gop_task *task,
     const dmma_tma_tiling &tiling = dmma_tma_tilings[job.way];
     const size_t outputs = (size_t)(tiling.m * tiling.n);
     const size_t parts = (size_t)(job.items - job.whole) * outputs * 8;
-    plan->scratch = dmma_plan_pairs(task, parts, &p->pairs);
+    p->a_copy = (dmma_plan_pairs(task, parts, &p->pairs) + 255) / 256 * 256;
+    p->b_copy = p->a_copy + straight_bytes(p->a);
+    plan->scratch = p->b_copy + straight_bytes(p->b);
     plan->launch = matmul_dmma_tma;
     return GOP_OK;
 }

@@ -1,6 +1,6 @@
 /*
  * straight.h - operands as tensor maps want them: one axis contiguous, the rest at multiples of
- * 16 bytes. Operands of 2-byte items that are laid out otherwise are copied into scratch.
+ * 16 bytes. Operands of 2 or 8 bytes that are laid out otherwise are copied into scratch.
  */
 #ifndef GOP_CUDA_MATMUL_STRAIGHT_H
 #define GOP_CUDA_MATMUL_STRAIGHT_H
@@ -131,40 +131,43 @@ GOP_DEVICE vec128<uint16_t> straight_eight(const uint16_t *from)
     return v;
 }
 
-/* A thread copies eight neighbours. */
-static __global__ void __launch_bounds__(256)
+/* A thread copies 16 bytes of neighbours. */
+template <typename T> __global__ void __launch_bounds__(256)
     matmul_straighten_kernel(const straight_operand o, const matmul_geometry g, bool is_b,
-                             const uint16_t *from, uint16_t *to)
+                             const T *from, T *to)
 {
-    const int64_t chunks = o.line / 8, count = o.batches * o.outer * chunks;
+    enum { V = 16 / sizeof(T) };
+    const int64_t chunks = o.line / V, count = o.batches * o.outer * chunks;
     for (int64_t at = (int64_t)blockIdx.x * 256 + threadIdx.x; at < count;
          at += (int64_t)gridDim.x * 256) {
-        const int64_t i = at % chunks * 8, y = at / chunks % o.outer, z = at / chunks / o.outer;
+        const int64_t i = at % chunks * V, y = at / chunks % o.outer, z = at / chunks / o.outer;
         const matmul_offsets of = matmul_batch(g, z);
-        const uint16_t *row = from +
-                              (o.batches == 1 ? 0
-                               : is_b         ? of.b
-                                              : of.a) +
-                              y * o.from_outer + i * o.from_inner;
-        vec128<uint16_t> v;
-        if (o.from_inner == 1 && i + 8 <= o.inner) {
-            v = straight_eight(row);
+        const T *row = from +
+                       (o.batches == 1 ? 0
+                        : is_b         ? of.b
+                                       : of.a) +
+                       y * o.from_outer + i * o.from_inner;
+        vec128<T> v;
+        if (sizeof(T) == 2 && o.from_inner == 1 && i + V <= o.inner) {
+            const vec128<uint16_t> eight = straight_eight((const uint16_t *)row);
+            __builtin_memcpy(&v, &eight, 16);
         } else {
 #pragma unroll
-            for (int e = 0; e < 8; e++) v.at[e] = i + e < o.inner ? row[e * o.from_inner] : 0;
+            for (int e = 0; e < V; e++) v.at[e] = i + e < o.inner ? row[e * o.from_inner] : 0;
         }
-        store128(to + at * 8, v);
+        store128(to + at * V, v);
     }
 }
 
+template <typename T = uint16_t>
 static inline gop_status straighten(gop_ctx *ctx, const straight_operand &o, const gop_gemm &g,
                                     bool is_b, const void *from, void *to,
                                     bool is_followed = false)
 {
-    const int64_t chunks = o.batches * o.outer * (o.line / 8);
-    return GOP_LAUNCH_FOLLOWED(
-        ctx, is_followed, matmul_straighten_kernel, (unsigned)blocks_for(chunks, 256), 256, 0,
-        o, matmul_geometry_of(g), is_b, (const uint16_t *)from, (uint16_t *)to);
+    const int64_t chunks = o.batches * o.outer * (o.line * o.item / 16);
+    return GOP_LAUNCH_FOLLOWED(ctx, is_followed, matmul_straighten_kernel<T>,
+                               (unsigned)blocks_for(chunks, 256), 256, 0, o,
+                               matmul_geometry_of(g), is_b, (const T *)from, (T *)to);
 }
 
 static inline gop_status straight_map(gop_cuda_tensor_map *map, const straight_operand &o,
