@@ -259,10 +259,10 @@ static double tma_copying(const gop_task *task)
     dmma_pairs pairs;
     dmma_plan_pairs(task, 0, &pairs);
     const dmma_tma_operands of = dmma_tma_operands_of(task, dmma_geometry(task, pairs), pairs);
-    double all = 0;
-    for (const straight_operand *o : {&of.a, &of.b})
-        if (o->copied) all += TMA_COPYING + (double)straight_bytes(*o) / TMA_COPIES;
-    return all;
+    const auto each = [](const straight_operand &o) {
+        return o.copied ? TMA_COPYING + (double)straight_bytes(o) / TMA_COPIES : 0;
+    };
+    return each(of.a) + each(of.b);
 }
 
 double dmma_tma_choose(const gop_ctx *ctx, const gop_task *task, dmma_tma_schedule *best)
