@@ -103,13 +103,26 @@ template <int LINES, int THREADS> struct dmma_copier {
     }
 };
 
-/* A lane's number of a stage, so many terms and lines beyond its first at `from`; terms of
- * every other eight lines are changed by `odd`. */
+/* A warp's fragments of eight terms; a lane's first values of the stage are at `from`, and
+ * terms of every other eight lines are changed by `odd`. */
 GOP_DEVICE double dmma_load(const uint8_t *ring, uint32_t from, uint32_t odd, int terms,
                             int line)
 {
     const uint32_t to = from ^ (line / 8 % 2 ? odd : 0) ^ (terms * 8);
     return *(const double *)(ring + to + line * DMMA_LINE);
+}
+GOP_DEVICE void dmma_load_a(double (&f)[4], const uint8_t *ring, uint32_t from, uint32_t odd,
+                            int half, int m)
+{
+#pragma unroll
+    for (int e = 0; e < 4; e++)
+        f[e] = dmma_load(ring, from, odd, half * 8 + e / 2 * 4, m * 16 + e % 2 * 8);
+}
+GOP_DEVICE void dmma_load_b(double (&f)[2], const uint8_t *ring, uint32_t from, uint32_t odd,
+                            int half, int n)
+{
+#pragma unroll
+    for (int e = 0; e < 2; e++) f[e] = dmma_load(ring, from, odd, half * 8 + e * 4, n * 8);
 }
 
 /* The sum of what the blocks of a cluster have at `at`, in their order. */
@@ -181,12 +194,19 @@ dmma_tile_of(const matmul_product<double> &p, const dmma_way &way)
     return tile;
 }
 
+/* Adds eight terms to a row of fragments. */
+template <int TILES> GOP_DEVICE void
+dmma_multiply(double (&sum)[TILES][4], const double (&a)[4], const double (&b)[TILES][2])
+{
+#pragma unroll
+    for (int n = 0; n < TILES; n++) mma_sync(sum[n], a, b[n]);
+}
+
 template <typename shape> __global__ void __launch_bounds__(shape::THREADS, shape::BLOCKS)
     matmul_dmma_kernel(const matmul_product<double> p, const dmma_way way)
 {
     enum { M = shape::M, N = shape::N, STAGES = shape::STAGES, STAGE = shape::STAGE };
     enum { M_TILES = shape::WM / 16, N_TILES = shape::WN / 8 };
-    enum { KEPT = M_TILES % 2 ? M_TILES : 2 }; /* fragments of a in registers */
     extern __shared__ __align__(128) uint8_t ring[]; /* of stages: a's lines, then b's */
     const matmul_geometry &g = p.g;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -198,7 +218,7 @@ template <typename shape> __global__ void __launch_bounds__(shape::THREADS, shap
     dmma_copier<N, shape::THREADS> b(tile.b, address_in_shared(ring + M * DMMA_LINE), g.b_col,
                                      g.b_row, tile.columns, way.b_mode);
     int left = (int)tile.terms;
-    const int steps = (left + DMMA_K - 1) / DMMA_K;
+    const int steps = (left + DMMA_K - 1) / DMMA_K, eights = (left + 7) / 8;
     /* One of M_TILES parts of a stage's copies. */
     const auto fetch = [&](int slice, int stage) {
         if (left > 0) {
@@ -214,52 +234,50 @@ template <typename shape> __global__ void __launch_bounds__(shape::THREADS, shap
 #pragma unroll
         for (int m = 0; m < M_TILES; m++) fetch(m, s);
 
-    /* Main loop: what comes next is loaded to registers between the products. */
+    /* Main loop: while eight terms are multiplied, the next eight are loaded to registers. */
     const int m0 = warp % shape::WARPS_M * shape::WM, n0 = warp / shape::WARPS_M * shape::WN;
     const int row = lane / 4;
     const uint32_t first = row * DMMA_LINE + ((lane % 4 * 8) ^ dmma_swizzle(row, DMMA_WIDE));
     const uint32_t a_odd = way.a_mode == DMMA_WIDE ? 0 : 8,
                    b_odd = way.b_mode == DMMA_WIDE ? 0 : 8;
     const uint32_t a_lane = m0 * DMMA_LINE + first, b_lane = (M + n0) * DMMA_LINE + first;
-    double fa[KEPT][8], fb[N_TILES][4];
+    double fa[M_TILES][4], fb[2][N_TILES][2]; /* of b what comes next, too */
     double sum[M_TILES][N_TILES][4] = {};
-    /* One of N_TILES parts of a fragment of a's 16 lines, or, where it replaces what is
-     * multiplied, all of it by the last; a fragment of b's 8. */
-    const auto load_a = [&](int m, int stage, int part) {
-#pragma unroll
-        for (int e = 0; e < 8; e++)
-            if ((M_TILES > 1 ? e * N_TILES / 8 : N_TILES - 1) == part)
-                fa[m % KEPT][e] = dmma_load(ring, a_lane + stage * STAGE, a_odd, e / 2 * 4,
-                                            m * 16 + e % 2 * 8);
+    const auto load_a = [&](int m, int stage, int half) {
+        dmma_load_a(fa[m], ring, a_lane + stage * STAGE, a_odd, half, m);
     };
-    const auto load_b = [&](int n, int stage) {
+    /* One of M_TILES parts of b's. */
+    const auto load_b = [&](int m, int stage, int half) {
 #pragma unroll
-        for (int e = 0; e < 4; e++)
-            fb[n][e] = dmma_load(ring, b_lane + stage * STAGE, b_odd, e * 4, n * 8);
+        for (int n = m; n < N_TILES; n += M_TILES)
+            dmma_load_b(fb[half][n], ring, b_lane + stage * STAGE, b_odd, half, n);
     };
     cp_async_wait_group<STAGES - 2>();
     __syncthreads();
 #pragma unroll
-    for (int n = 0; n < N_TILES; n++) load_a(0, 0, n), load_b(n, 0);
+    for (int m = 0; m < M_TILES; m++) load_a(m, 0, 0), load_b(m, 0, 0);
     int stage = 0;
     for (int step = 0; step < steps; step++) {
         const int next = stage == STAGES - 1 ? 0 : stage + 1;
-        const bool goes_on = step + 1 < steps;
 #pragma unroll
         for (int m = 0; m < M_TILES; m++) {
-            const bool last = m == M_TILES - 1;
+            dmma_multiply(sum[m], fa[m], fb[0]);
+            load_b(m, stage, 1);
+            if (m > 0) load_a(m - 1, stage, 1);
             fetch(m, stage == 0 ? STAGES - 1 : stage - 1);
-            if (last) { /* all of the stage has been read */
-                cp_async_wait_group<STAGES - 2>();
-                __syncthreads();
-            }
-#pragma unroll
-            for (int n = 0; n < N_TILES; n++) {
-                mma_sync(sum[m][n], fa[m % KEPT], fb[n]);
-                if (!last || goes_on) load_a(last ? 0 : m + 1, last ? next : stage, n);
-                if (last && goes_on) load_b(n, next);
-            }
         }
+        load_a(M_TILES - 1, stage, 1);
+        cp_async_wait_group<STAGES - 2>();
+        __syncthreads();
+        const bool is_whole = step * 2 + 1 < eights, goes_on = step + 1 < steps;
+#pragma unroll
+        for (int m = 0; m < M_TILES; m++) {
+            if (is_whole) dmma_multiply(sum[m], fa[m], fb[1]);
+            if (!goes_on) continue;
+            load_b(m, next, 0);
+            if (m > 0) load_a(m - 1, next, 0);
+        }
+        if (goes_on) load_a(M_TILES - 1, next, 0);
         stage = next;
     }
     dmma_store<shape::THREADS>(p, tile, sum, m0, n0, way, (double2 *)ring);
