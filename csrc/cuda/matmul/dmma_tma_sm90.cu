@@ -25,6 +25,7 @@
 struct dmma_tma_job : dmma_tma_schedule {
     int first, last;      /* items of this step */
     int a_batch, b_batch; /* whether the operand differs from product to product */
+    int lead;             /* stages that the first half of the warps is ahead */
     int pairs;            /* whether two neighbours of out are stored at once */
     double *parts;        /* of sums that were cut, a tile each */
 };
@@ -45,14 +46,16 @@ struct dmma_tma_plan : dmma_tma_operands {
 #if GOP_SM90
 
 /* A block's tile, cut into those of a group's warps. MEETING: where groups that share a tile
- * leave each other sums. */
+ * leave each other sums, or warps eight rows of theirs. */
 template <int TILE_M, int TILE_N, int WARP_M, int WARP_N> struct dmma_tma_shape {
     enum { M = TILE_M, N = TILE_N, WM = WARP_M, WN = WARP_N };
     enum { WARPS_M = M / WM, GROUPS = 8 / (WARPS_M * (N / WN)), THREADS = CONSUMERS / GROUPS };
     enum { M_TILES = WM / 16, N_TILES = WN / 8, CHUNKS = M_TILES * N_TILES * 2 };
-    enum { BYTES = (M + N) * 128, MEETING = (GROUPS - 1) * M * N * 8 };
+    enum { PITCH = WN + 2, ROWS = CONSUMERS / 32 * 8 * PITCH * 8 };
+    enum { BYTES = (M + N) * 128, MEETING = GROUPS > 1 ? (GROUPS - 1) * M * N * 8 : +ROWS };
+    static_assert((int)MEETING >= (int)ROWS, "one or the other");
     enum { STAGES = (225 * 1024 - MEETING) / BYTES / GROUPS * GROUPS };
-    enum { SHARED = MEETING + STAGES * (BYTES + 16) + 1024 };
+    enum { SHARED = MEETING + STAGES * (BYTES + 16) + 8 + 1024 };
 };
 
 /* An operand's tile: lines of 16 terms, or, 16 lines at a time, terms of 16 lines; either way
@@ -192,6 +195,38 @@ GOP_DEVICE double2 dmma_tma_neighbours(const double2 &sums, int lane)
     return low ? make_double2(sums.x, other) : make_double2(other, sums.y);
 }
 
+/* Stores a warp's sums where rows of out begin at any number: of eight rows at a time they change
+ * lanes in shared memory, so that what is stored at once lies side by side. */
+template <typename shape, bool A_ALONG, bool B_ALONG>
+GOP_DEVICE void dmma_tma_put_rows(const dmma_tma_work &w, const tile_item &at,
+                                  const double (&sum)[shape::M_TILES][shape::N_TILES][4],
+                                  double *memory, int t)
+{
+    enum { WM = shape::WM, WN = shape::WN, PITCH = shape::PITCH };
+    typedef dmma_tma_tile<shape::M, A_ALONG> of_a;
+    typedef dmma_tma_tile<shape::N, B_ALONG> of_b;
+    const int lane = t % 32, warp = t / 32 % (shape::THREADS / 32), q = lane % 4;
+    const dmma_tma_target to =
+        dmma_tma_target_of(w, at, shape::M, shape::N, warp % shape::WARPS_M * WM,
+                           warp / shape::WARPS_M * WN);
+    double *const rows = memory + t / 32 * 8 * PITCH, *const mine = rows + lane / 4 * PITCH;
+#pragma unroll
+    for (int f = 0; f < WM / 8; f++) {
+        __syncwarp();
+#pragma unroll
+        for (int n = 0; n < shape::N_TILES; n++)
+#pragma unroll
+            for (int e = 0; e < 2; e++)
+                mine[of_b::line(n, q * 2 + e)] = sum[f / 2][n][f % 2 * 2 + e];
+        __syncwarp();
+#pragma unroll 1
+        for (int x = lane; x < 8 * WN; x += 32) {
+            const int r = of_a::line(f, x / WN), c = x % WN;
+            if (r < to.rows && c < to.columns) to.to[r * to.row + c] = rows[x / WN * PITCH + c];
+        }
+    }
+}
+
 /* Epilogue: each thread stores its sums, or, if groups share the tile, adds and stores some. */
 template <typename shape, int RINGS, bool A_ALONG, bool B_ALONG>
 GOP_DEVICE void dmma_tma_epilogue(const dmma_tma_work &w, const tile_item &at,
@@ -240,7 +275,14 @@ GOP_DEVICE void dmma_tma_epilogue(const dmma_tma_work &w, const tile_item &at,
         }
     };
     if (to.pairs) store(std::true_type());
+    else if (!SHARED && to.column == 1)
+        dmma_tma_put_rows<shape, A_ALONG, B_ALONG>(w, at, sum, (double *)meet, t);
     else store(std::false_type());
+}
+
+template <typename shape> GOP_DEVICE uint64_t *dmma_tma_ahead(uint8_t *memory)
+{
+    return (uint64_t *)(memory + shape::STAGES * (shape::BYTES + 16) + shape::MEETING);
 }
 
 /* One of eight warps: waits for its own stages, and multiplies. */
@@ -262,6 +304,11 @@ GOP_DEVICE void dmma_tma_multiply(const dmma_tma_work &w, uint8_t *memory)
     const int m0 = warp % shape::WARPS_M * shape::WM, n0 = warp / shape::WARPS_M * shape::WN;
     const uint32_t a_lane = of_a::base(lane) + m0 * 128;
     const uint32_t b_lane = of_b::base(lane) + (M + n0) * 128;
+    /* Of the two warps of a scheduler one is ahead, so that it stores while the other multiplies.
+     */
+    uint64_t *const ahead = dmma_tma_ahead<shape>(memory);
+    const bool alone = SHARERS == 1, leads = alone && t < CONSUMERS / 2;
+    int until = leads ? job.lead : 0;
     double fa[KEPT][8], fb[N_TILES][4];
     /* One of N_TILES parts of a fragment of a's 16 lines; a fragment of b's 8. */
     const auto load_a = [&](const uint8_t *tiles, int m, int part) {
@@ -281,6 +328,7 @@ GOP_DEVICE void dmma_tma_multiply(const dmma_tma_work &w, uint8_t *memory)
         uint32_t phase = begin_phase;
         if (s >= SLOTS) s -= SLOTS, phase ^= 1;
         double sum[M_TILES][N_TILES][4] = {};
+        if (alone && !leads && job.lead && i == ring.first) mbarrier_wait(ahead, 0);
         if (at.first + share < at.last) {
             mbarrier_wait(ring.full + s, phase);
             const uint8_t *const tiles = ring.tiles + s * shape::BYTES;
@@ -298,6 +346,7 @@ GOP_DEVICE void dmma_tma_multiply(const dmma_tma_work &w, uint8_t *memory)
                 if (last) { /* all has been read; the next numbers are of the next stage */
                     __syncwarp();
                     if (lane == 0) mbarrier_arrive(empty);
+                    if (until && --until == 0 && lane == 0) mbarrier_arrive(ahead);
                     if (more) mbarrier_wait(ring.full + s, phase);
                     tiles = ring.tiles + s * shape::BYTES;
                 }
@@ -309,6 +358,8 @@ GOP_DEVICE void dmma_tma_multiply(const dmma_tma_work &w, uint8_t *memory)
                 }
             }
         }
+        if (until && lane == 0) mbarrier_arrive(ahead);
+        until = 0;
         begin += at.last - at.first;
         begin_phase ^= begin / SLOTS & 1;
         begin %= SLOTS;
@@ -329,6 +380,7 @@ __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     if (threadIdx.x == 0) {
         uint64_t *const full = (uint64_t *)(memory + STAGES * shape::BYTES + shape::MEETING);
         pipeline_init<STAGES>(full, 1, full + STAGES, CONSUMERS / 32 / GROUPS);
+        mbarrier_init(dmma_tma_ahead<shape>(memory), CONSUMERS / 64);
         fence_proxy_async();
     }
     launch_dependents();
@@ -474,6 +526,7 @@ static gop_status matmul_dmma_tma_plan(const gop_ctx *ctx, const gop_task *task,
         return gop_fail(GOP_REFUSED,
                         "%s takes up to 10^9 tiles, got (%lld, %lld, %lld) outputs", who,
                         (long long)g.batches, (long long)g.m, (long long)g.n);
+    job.lead = 1;
     job.a_batch = p->a.batches > 1, job.b_batch = p->b.batches > 1;
     job.pairs = g.out_col == 1 && g.n % 2 == 0 && g.out_row % 2 == 0 && apart % 2 == 0 &&
                 (uintptr_t)task->out[0].data % 16 == 0;
