@@ -25,7 +25,6 @@
 struct dmma_tma_job : dmma_tma_schedule {
     int first, last;      /* items of this step */
     int a_batch, b_batch; /* whether the operand differs from product to product */
-    int lead;             /* stages that the first half of the warps is ahead */
     int pairs;            /* whether two neighbours of out are stored at once */
     double *parts;        /* of sums that were cut, a tile each */
 };
@@ -45,15 +44,15 @@ struct dmma_tma_plan : dmma_tma_operands {
 
 #if GOP_SM90
 
+enum { LEAD = 3 }; /* stages that the first half of the warps is ahead */
+
 /* A block's tile, cut into those of a group's warps. MEETING: where groups that share a tile
- * leave each other sums, or warps eight rows of theirs. */
+ * leave each other sums, or where a warp's rows are turned (PITCH). */
 template <int TILE_M, int TILE_N, int WARP_M, int WARP_N> struct dmma_tma_shape {
     enum { M = TILE_M, N = TILE_N, WM = WARP_M, WN = WARP_N };
     enum { WARPS_M = M / WM, GROUPS = 8 / (WARPS_M * (N / WN)), THREADS = CONSUMERS / GROUPS };
     enum { M_TILES = WM / 16, N_TILES = WN / 8, CHUNKS = M_TILES * N_TILES * 2 };
-    enum { PITCH = WN + 2, ROWS = CONSUMERS / 32 * 8 * PITCH * 8 };
-    enum { BYTES = (M + N) * 128, MEETING = GROUPS > 1 ? (GROUPS - 1) * M * N * 8 : +ROWS };
-    static_assert((int)MEETING >= (int)ROWS, "one or the other");
+    enum { BYTES = (M + N) * 128, MEETING = (GROUPS - 1) * M * N * 8, PITCH = WN + 2 };
     enum { STAGES = (225 * 1024 - MEETING) / BYTES / GROUPS * GROUPS };
     enum { SHARED = MEETING + STAGES * (BYTES + 16) + 8 + 1024 };
 };
@@ -69,6 +68,12 @@ template <int LINES, bool ALONG> struct dmma_tma_tile {
         if (ALONG) return f * 8 + r % 4 * 2 + r / 4;
         return f / 2 * 16 + f % 2 * 4 + r % 2 + r / 2 % 2 * 8 + r / 4 * 2;
     }
+    /* Its i-th line in their order, and where row r is in it. */
+    static GOP_DEVICE int row(int f, int i)
+    {
+        return ALONG ? f * 8 + i : f / 2 * 16 + f % 2 * 4 + i / 4 * 8 + i % 4;
+    }
+    static GOP_DEVICE int place(int r) { return line(0, r) % 8 + (ALONG ? 0 : line(0, r) / 8 * 4); }
     /* The byte offset of the lane's row and term in fragment 0. */
     static GOP_DEVICE uint32_t base(int lane)
     {
@@ -209,7 +214,9 @@ GOP_DEVICE void dmma_tma_put_rows(const dmma_tma_work &w, const tile_item &at,
     const dmma_tma_target to =
         dmma_tma_target_of(w, at, shape::M, shape::N, warp % shape::WARPS_M * WM,
                            warp / shape::WARPS_M * WN);
-    double *const rows = memory + t / 32 * 8 * PITCH, *const mine = rows + lane / 4 * PITCH;
+    double *const rows = memory + t / 32 * 8 * PITCH;
+    double *const mine = rows + of_a::place(lane / 4) * PITCH;
+    double *out = to.to;
 #pragma unroll
     for (int f = 0; f < WM / 8; f++) {
         __syncwarp();
@@ -219,11 +226,21 @@ GOP_DEVICE void dmma_tma_put_rows(const dmma_tma_work &w, const tile_item &at,
             for (int e = 0; e < 2; e++)
                 mine[of_b::line(n, q * 2 + e)] = sum[f / 2][n][f % 2 * 2 + e];
         __syncwarp();
-#pragma unroll 1
-        for (int x = lane; x < 8 * WN; x += 32) {
-            const int r = of_a::line(f, x / WN), c = x % WN;
-            if (r < to.rows && c < to.columns) to.to[r * to.row + c] = rows[x / WN * PITCH + c];
+        double *at = out;
+#pragma unroll
+        for (int c = lane; c < (WN + 31) / 32 * 32; c += 32) {
+            const bool exists = c < WN && c < to.columns;
+            double row[8];
+#pragma unroll
+            for (int i = 0; i < 8; i++) row[i] = c < WN ? rows[i * PITCH + c] : 0;
+            at = out;
+#pragma unroll
+            for (int i = 0; i < 8; i++) {
+                if (exists && of_a::row(f, i) < to.rows) at[c] = row[i];
+                at += (of_a::row(f + (i + 1) / 8, (i + 1) % 8) - of_a::row(f, i)) * to.row;
+            }
         }
+        out = at;
     }
 }
 
@@ -275,7 +292,7 @@ GOP_DEVICE void dmma_tma_epilogue(const dmma_tma_work &w, const tile_item &at,
         }
     };
     if (to.pairs) store(std::true_type());
-    else if (!SHARED && to.column == 1)
+    else if (GROUPS > 1 && !SHARED && to.column == 1)
         dmma_tma_put_rows<shape, A_ALONG, B_ALONG>(w, at, sum, (double *)meet, t);
     else store(std::false_type());
 }
@@ -308,7 +325,7 @@ GOP_DEVICE void dmma_tma_multiply(const dmma_tma_work &w, uint8_t *memory)
      */
     uint64_t *const ahead = dmma_tma_ahead<shape>(memory);
     const bool alone = SHARERS == 1, leads = alone && t < CONSUMERS / 2;
-    int until = leads ? job.lead : 0;
+    int until = leads ? +LEAD : 0;
     double fa[KEPT][8], fb[N_TILES][4];
     /* One of N_TILES parts of a fragment of a's 16 lines; a fragment of b's 8. */
     const auto load_a = [&](const uint8_t *tiles, int m, int part) {
@@ -328,7 +345,7 @@ GOP_DEVICE void dmma_tma_multiply(const dmma_tma_work &w, uint8_t *memory)
         uint32_t phase = begin_phase;
         if (s >= SLOTS) s -= SLOTS, phase ^= 1;
         double sum[M_TILES][N_TILES][4] = {};
-        if (alone && !leads && job.lead && i == ring.first) mbarrier_wait(ahead, 0);
+        if (alone && !leads && i == ring.first) mbarrier_wait(ahead, 0);
         if (at.first + share < at.last) {
             mbarrier_wait(ring.full + s, phase);
             const uint8_t *const tiles = ring.tiles + s * shape::BYTES;
@@ -526,7 +543,6 @@ static gop_status matmul_dmma_tma_plan(const gop_ctx *ctx, const gop_task *task,
         return gop_fail(GOP_REFUSED,
                         "%s takes up to 10^9 tiles, got (%lld, %lld, %lld) outputs", who,
                         (long long)g.batches, (long long)g.m, (long long)g.n);
-    job.lead = 1;
     job.a_batch = p->a.batches > 1, job.b_batch = p->b.batches > 1;
     job.pairs = g.out_col == 1 && g.n % 2 == 0 && g.out_row % 2 == 0 && apart % 2 == 0 &&
                 (uintptr_t)task->out[0].data % 16 == 0;

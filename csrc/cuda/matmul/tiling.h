@@ -196,7 +196,7 @@ static inline int gemv_col_load(int item, int width)
 }
 
 enum { FLAT_LINES = 64 }; /* of a matrix that is read as one line, at most */
-enum { GEMV_COL_FULL = 10 }; /* warps of an SM */
+enum { GEMV_COL_FULL = 11 }; /* warps of an SM */
 
 static inline matmul_tiling gemv_col_tiling(const tiling_of &p)
 {
@@ -221,9 +221,11 @@ static inline matmul_tiling gemv_col_tiling(const tiling_of &p)
     t.tiles = 1;
     t.step = t.parts;
     t.wide = (!p.a_along && p.a_wide) || vector == 1;
-    /* A block that is alone reads by itself what three of an SM do, but not of halves. */
+    /* A block that is alone reads by itself what three of an SM do: not of halves, nor where
+     * products of a batch leave lanes idle. */
+    const bool reads = t.columns < 4 && p.item >= 4 && p.batches == 1;
     thin_split(p, blocks_for(p.m, t.lines) * tiles * p.batches, 256, t.columns < 4 ? 3 : 2, &t,
-               t.columns < 4 && p.item >= 4 ? 3.5f : 1);
+               reads ? 3.5f : 1);
     return t;
 }
 
