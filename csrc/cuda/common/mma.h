@@ -78,8 +78,7 @@ GOP_DEVICE void mma_sync(double (&sum)[4], const double (&a)[4], const double (&
 }
 
 /* 16 x 8 by 16 x 8 of float64: a[i] is row g, or g + 8 of odd i, of term q + i / 2 * 4, b[i]
- * term q + i * 4. ptxas holds a warp for 32 cycles behind each instruction; that of 16 terms
- * takes the tensor cores 64. */
+ * term q + i * 4. The sums are read and written half as often as by eight terms. */
 GOP_DEVICE void mma_sync(double (&sum)[4], const double (&a)[8], const double (&b)[4])
 {
 #if GOP_CODE_SM80 && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900)

@@ -4,13 +4,13 @@
  * In dmma (dmma_sm80.cu) all warps copy, and they wait for each other every 16 terms. Here TMA
  * fetches stages of tiles into shared memory, and a warp goes on as soon as its own stage has
  * come. A warp's products are issued at intervals, between which it loads the next numbers, but
- * it waits now and then, so each scheduler has two warps. Where tiles are small they belong to
- * groups, which multiply a tile's stages by turns and add their sums at the end, or have a tile
- * each: then one stores while the other multiplies, but a last tile is done by one of them.
+ * it waits now and then, so each scheduler has two warps, one ahead of the other: while one
+ * stores, the other multiplies. Where tiles are small they belong to groups, which multiply a
+ * tile's stages by turns and add their sums at the end, or have a tile each.
  *
  * Blocks are persistent and take tile after tile. If the last wave would leave SMs idle, its
  * sums are split along k, and a second kernel adds the parts. dmma_schedule.cu finds tiles,
- * groups and parts.
+ * groups and parts. An operand that no tensor map describes is copied first.
  */
 #include <math.h>
 #include <type_traits>
@@ -465,8 +465,11 @@ static gop_status dmma_tma_operand(gop_ctx *ctx, const gop_task *task, int64_t s
 {
     const straight_operand &o = is_b ? plan.b : plan.a;
     char *const copy = (char *)task->scratch + (is_b ? plan.b_copy : plan.a_copy);
+    /* The last copy and the kernel become one graph. */
+    const bool follow = plan.job.slices == 1 && (is_b || !plan.b.copied);
     if (o.copied && step == 0)
-        GOP_TRY(straighten<double>(ctx, o, dmma_geometry(task, plan.pairs), is_b, from, copy));
+        GOP_TRY(straighten<double>(ctx, o, dmma_geometry(task, plan.pairs), is_b, from, copy,
+                                   follow));
     return straight_map(map, o, o.copied ? copy : (const void *)from, o.transposed ? 16 : lines);
 }
 
