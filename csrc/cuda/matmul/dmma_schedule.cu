@@ -277,9 +277,9 @@ double dmma_tma_choose(const gop_ctx *ctx, const gop_task *task, dmma_tma_schedu
     const answer found = matmul_ask(&known, ctx, task, false, [&] {
         answer of = {};
         of.best.slices = of.best.rings = of.best.stages = 1;
-        of.seconds = search(ctx, task, of_itself(task->call), DMMA_TMA_TILINGS, try_tiling,
-                            &of.best) +
-                     1e-6 * tma_copying(task);
+        of.seconds =
+            search(ctx, task, of_itself(task->call), DMMA_TMA_TILINGS, try_tiling, &of.best) +
+            1e-6 * tma_copying(task);
         return of;
     });
     *best = found.best;

@@ -73,7 +73,10 @@ template <int LINES, bool ALONG> struct dmma_tma_tile {
     {
         return ALONG ? f * 8 + i : f / 2 * 16 + f % 2 * 4 + i / 4 * 8 + i % 4;
     }
-    static GOP_DEVICE int place(int r) { return line(0, r) % 8 + (ALONG ? 0 : line(0, r) / 8 * 4); }
+    static GOP_DEVICE int place(int r)
+    {
+        return line(0, r) % 8 + (ALONG ? 0 : line(0, r) / 8 * 4);
+    }
     /* The byte offset of the lane's row and term in fragment 0. */
     static GOP_DEVICE uint32_t base(int lane)
     {
@@ -200,8 +203,8 @@ GOP_DEVICE double2 dmma_tma_neighbours(const double2 &sums, int lane)
     return low ? make_double2(sums.x, other) : make_double2(other, sums.y);
 }
 
-/* Stores a warp's sums where rows of out begin at any number: of eight rows at a time they change
- * lanes in shared memory, so that what is stored at once lies side by side. */
+/* Stores a warp's sums where rows of out begin at any number: of eight rows at a time they
+ * change lanes in shared memory, so that what is stored at once lies side by side. */
 template <typename shape, bool A_ALONG, bool B_ALONG>
 GOP_DEVICE void dmma_tma_put_rows(const dmma_tma_work &w, const tile_item &at,
                                   const double (&sum)[shape::M_TILES][shape::N_TILES][4],
@@ -211,9 +214,8 @@ GOP_DEVICE void dmma_tma_put_rows(const dmma_tma_work &w, const tile_item &at,
     typedef dmma_tma_tile<shape::M, A_ALONG> of_a;
     typedef dmma_tma_tile<shape::N, B_ALONG> of_b;
     const int lane = t % 32, warp = t / 32 % (shape::THREADS / 32), q = lane % 4;
-    const dmma_tma_target to =
-        dmma_tma_target_of(w, at, shape::M, shape::N, warp % shape::WARPS_M * WM,
-                           warp / shape::WARPS_M * WN);
+    const dmma_tma_target to = dmma_tma_target_of(
+        w, at, shape::M, shape::N, warp % shape::WARPS_M * WM, warp / shape::WARPS_M * WN);
     double *const rows = memory + t / 32 * 8 * PITCH;
     double *const mine = rows + of_a::place(lane / 4) * PITCH;
     double *out = to.to;
@@ -321,11 +323,10 @@ GOP_DEVICE void dmma_tma_multiply(const dmma_tma_work &w, uint8_t *memory)
     const int m0 = warp % shape::WARPS_M * shape::WM, n0 = warp / shape::WARPS_M * shape::WN;
     const uint32_t a_lane = of_a::base(lane) + m0 * 128;
     const uint32_t b_lane = of_b::base(lane) + (M + n0) * 128;
-    /* Of the two warps of a scheduler one is ahead, so that it stores while the other multiplies.
-     */
+    /* A scheduler's second warp begins later, so that it multiplies while the first stores. */
     uint64_t *const ahead = dmma_tma_ahead<shape>(memory);
-    const bool alone = SHARERS == 1, leads = alone && t < CONSUMERS / 2;
-    int until = leads ? +LEAD : 0;
+    const bool leads = t < CONSUMERS / 2;
+    int until = SHARERS == 1 && leads ? +LEAD : 0;
     double fa[KEPT][8], fb[N_TILES][4];
     /* One of N_TILES parts of a fragment of a's 16 lines; a fragment of b's 8. */
     const auto load_a = [&](const uint8_t *tiles, int m, int part) {
@@ -345,7 +346,7 @@ GOP_DEVICE void dmma_tma_multiply(const dmma_tma_work &w, uint8_t *memory)
         uint32_t phase = begin_phase;
         if (s >= SLOTS) s -= SLOTS, phase ^= 1;
         double sum[M_TILES][N_TILES][4] = {};
-        if (alone && !leads && i == ring.first) mbarrier_wait(ahead, 0);
+        if (SHARERS == 1 && !leads && i == ring.first) mbarrier_wait(ahead, 0);
         if (at.first + share < at.last) {
             mbarrier_wait(ring.full + s, phase);
             const uint8_t *const tiles = ring.tiles + s * shape::BYTES;
@@ -355,14 +356,14 @@ GOP_DEVICE void dmma_tma_multiply(const dmma_tma_work &w, uint8_t *memory)
         for (int stage = at.first + share; stage < at.last; stage += SHARERS) {
             const bool more = stage + SHARERS < at.last;
             const uint8_t *tiles = ring.tiles + s * shape::BYTES;
-            uint64_t *const empty = ring.empty + s;
+            const int here = s;
             if ((s += SHARERS) >= SLOTS) s -= SLOTS, phase ^= 1;
 #pragma unroll
             for (int m = 0; m < M_TILES; m++) {
                 const bool last = m == M_TILES - 1;
                 if (last) { /* all has been read; the next numbers are of the next stage */
                     __syncwarp();
-                    if (lane == 0) mbarrier_arrive(empty);
+                    if (lane == 0) mbarrier_arrive(ring.empty + here);
                     if (until && --until == 0 && lane == 0) mbarrier_arrive(ahead);
                     if (more) mbarrier_wait(ring.full + s, phase);
                     tiles = ring.tiles + s * shape::BYTES;
@@ -380,8 +381,8 @@ GOP_DEVICE void dmma_tma_multiply(const dmma_tma_work &w, uint8_t *memory)
         begin += at.last - at.first;
         begin_phase ^= begin / SLOTS & 1;
         begin %= SLOTS;
-        double2 *const meet = (double2 *)(memory + shape::STAGES * shape::BYTES);
-        dmma_tma_epilogue<shape, RINGS, A_ALONG, B_ALONG>(w, at, sum, meet, t, group);
+        dmma_tma_epilogue<shape, RINGS, A_ALONG, B_ALONG>(
+            w, at, sum, (double2 *)(memory + shape::STAGES * shape::BYTES), t, group);
     }
 }
 
@@ -470,7 +471,8 @@ static gop_status dmma_tma_operand(gop_ctx *ctx, const gop_task *task, int64_t s
     if (o.copied && step == 0)
         GOP_TRY(straighten<double>(ctx, o, dmma_geometry(task, plan.pairs), is_b, from, copy,
                                    follow));
-    return straight_map(map, o, o.copied ? copy : (const void *)from, o.transposed ? 16 : lines);
+    return straight_map(map, o, o.copied ? copy : (const void *)from,
+                        o.transposed ? 16 : lines);
 }
 
 static gop_status matmul_dmma_tma(gop_ctx *ctx, const gop_task *task, int64_t step)

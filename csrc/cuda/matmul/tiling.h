@@ -195,7 +195,7 @@ static inline int gemv_col_load(int item, int width)
     return item == 2 && width > 2 ? 8 : 16;
 }
 
-enum { FLAT_LINES = 64 }; /* of a matrix that is read as one line, at most */
+enum { FLAT_LINES = 64 };    /* of a matrix that is read as one line, at most */
 enum { GEMV_COL_FULL = 11 }; /* warps of an SM */
 
 static inline matmul_tiling gemv_col_tiling(const tiling_of &p)
