@@ -506,8 +506,10 @@ static void bf16x3_cut(const gop_ctx *ctx, const gop_gemm &g, bf16x3_plan *best)
                 if ((parts > 1 && stages < 2 * parts) ||
                     (job.slices > 1 && job.whole == job.tiles))
                     continue;
+                /* Clusters of two fit on all processors, of three on 39 times three of 132. */
+                const int room = plan.cluster > 2 ? processors * 9 / 10 : processors;
                 if (plan.cluster > 1 && (plan.cluster > BF16X3_CLUSTER || plan.waves > 1 ||
-                                         (int64_t)job.tiles * plan.cluster > processors))
+                                         (int64_t)job.tiles * plan.cluster > room))
                     continue;
                 plan.time = bf16x3_time(ctx, plan);
                 if (best->time == 0 || plan.time < best->time) *best = plan;

@@ -120,10 +120,11 @@ static inline constexpr int thin_rows_of(int width, int sum)
 }
 
 /* How many chunks of a sum, in so many blocks, fill the device, which has `a_processor` blocks
- * an SM at a time: once, or a few times if that leaves clearly fewer SMs idle in the end.
- * Depends only on the device and the shape, and so do the bits. */
+ * an SM at a time: once, or a few times if that leaves clearly fewer SMs idle in the end. A
+ * block that is alone is so many times as fast. Depends only on the device and the shape, and
+ * so do the bits. */
 static inline void thin_split(const tiling_of &p, int64_t blocks, int64_t shortest,
-                              int a_processor, matmul_tiling *t)
+                              int a_processor, matmul_tiling *t, float alone = 1)
 {
     enum { CHUNKS = 1024, WAVES = 4, LAUNCH = 16 << 20 }; /* bytes in the time of one */
     const int64_t slots = a_processor * (int64_t)(p.processors > 0 ? p.processors : 1);
@@ -133,14 +134,18 @@ static inline void thin_split(const tiling_of &p, int64_t blocks, int64_t shorte
     const float whole = (float)blocks / (float)slots, line = (float)(p.k * p.item);
     const float piece = whole * 2.0f * (float)(p.n * sum) / line;
     const float launch = (float)LAUNCH / (line * (float)(t->lines * slots));
-    float least = ceilf(whole);
+    const auto turns = [&](float x) {
+        const float full = floorf(x);
+        return x > full ? full + fmaxf(x - full, 1 / alone) : full;
+    };
+    float least = turns(whole);
     t->split = 1;
     for (int waves = 1; waves <= WAVES; waves++) {
         int64_t split = waves * slots / (blocks > 0 ? blocks : 1);
         if (split > most) split = most;
         if (split < 2 || split == t->split) continue;
         const float cut = (float)split;
-        const float time = ceilf(whole * cut) / cut + cut * piece + launch;
+        const float time = turns(whole * cut) / cut + cut * piece + launch;
         if (time > 0.8f * least) continue;
         least = time;
         t->split = split;
@@ -208,6 +213,8 @@ static inline int flat_terms(const tiling_of &p)
     return (int)(THIN_THREADS / (p.m / group)) * (vector / group);
 }
 
+enum { GEMV_COL_FULL = 11 }; /* warps of an SM */
+
 static inline matmul_tiling gemv_col_tiling(const tiling_of &p)
 {
     enum { FLAT_LINES = 64 }; /* more are only read so where 16 bytes of a line are not whole */
@@ -226,18 +233,20 @@ static inline matmul_tiling gemv_col_tiling(const tiling_of &p)
     const int line = 32 * vector - (p.item == 2 && !p.a_words ? 2 : 0);
     const int64_t down = blocks_for(p.m, line), tiles = blocks_for(p.n, t.columns);
     const int64_t warps = down * tiles * p.batches; /* of one part */
-    t.parts = 1; /* short parts where warps are few or idle, or terms lie side by side */
-    while (t.parts < THIN_WARPS) {
-        const bool few = warps * t.parts < THIN_FULL * (int64_t)p.processors;
-        const bool is_short = few || p.a_along || down < THIN_WARPS / t.parts;
-        if (p.k < (is_short ? 16 : 64) * t.parts) break;
+    t.parts = 1; /* more where warps are few or idle, or terms lie side by side */
+    while (t.parts < THIN_WARPS && p.k >= 16 * t.parts &&
+           (warps * t.parts < GEMV_COL_FULL * (int64_t)p.processors || p.a_along ||
+            down < THIN_WARPS / t.parts))
         t.parts *= 2;
-    }
     t.lines = THIN_WARPS / t.parts * line;
     t.tiles = 1;
     t.step = t.parts;
     t.wide = (!p.a_along && p.a_wide) || vector == 1;
-    thin_split(p, blocks_for(p.m, t.lines) * tiles * p.batches, 256, t.columns < 4 ? 3 : 2, &t);
+    /* A block that is alone reads by itself what three of an SM do: not of halves, nor where
+     * products of a batch leave lanes idle. */
+    const bool reads = t.columns < 4 && p.item >= 4 && p.batches == 1;
+    thin_split(p, blocks_for(p.m, t.lines) * tiles * p.batches, 256, t.columns < 4 ? 3 : 2, &t,
+               reads ? 3.5f : 1);
     return t;
 }
 
