@@ -32,7 +32,7 @@ enum { PROCESSORS = 132 }; /* of that GPU, for a device that does not tell its m
  * output's order: sectors, of which neighbours share those that lie near. */
 static double bytes_fetched(const gop_elementwise &e, int o, int item)
 {
-    const near_axes near = add_nearest_first(e, o);
+    const near_axes near = nearest_first(e.rank, e.extent, e.stride[o], false);
     int64_t part[GOP_MAX_NDIM] = {}, left = PIECE / item, span = item;
     double used = item, sectors = 1;
     for (int axis = e.rank - 1; axis >= 0 && left > 1; axis--) {

@@ -13,21 +13,6 @@ enum {
     SHARED_BYTES = 46 << 10,
 };
 
-near_axes add_nearest_first(const gop_elementwise &e, int o)
-{
-    near_axes near;
-    near.count = 0;
-    for (int axis = e.rank - 1; axis >= 0; axis--) {
-        const uint64_t stride = gop_magnitude(e.stride[o][axis]);
-        if (stride == 0) continue;
-        int k = near.count++;
-        for (; k > 0 && gop_magnitude(e.stride[o][near.axis[k - 1]]) > stride; k--)
-            near.axis[k] = near.axis[k - 1];
-        near.axis[k] = axis;
-    }
-    return near;
-}
-
 /* Whether the output's order wastes an operand's bandwidth: it uses neither a sector of
  * neighbours at a time, nor one element for a run each. */
 static bool lies_across(const gop_elementwise &e, int o, const near_axes &near, int item)
@@ -46,19 +31,6 @@ static bool lies_across(const gop_elementwise &e, int o, const near_axes &near, 
 
 /* ---- the size of a box ---- */
 
-/* The length of an operand's run in the box; sets the axis where it ends, or -1. */
-static int64_t run_of(const gop_elementwise &e, const near_axes &near, const int64_t *box,
-                      int *cut)
-{
-    int64_t run = 1;
-    *cut = -1;
-    for (int k = 0; k < near.count && *cut < 0; k++) {
-        run *= box[near.axis[k]];
-        if (box[near.axis[k]] < e.extent[near.axis[k]]) *cut = near.axis[k];
-    }
-    return run;
-}
-
 /* About `wanted` of an axis: boxes of equal size, of whole sectors if that makes no more. */
 static int64_t even_part(int64_t extent, int64_t wanted, int item)
 {
@@ -67,40 +39,6 @@ static int64_t even_part(int64_t extent, int64_t wanted, int item)
     const int64_t unit = item < SECTOR ? SECTOR / item : 1;
     const int64_t whole = (even + unit - 1) / unit * unit;
     return whole <= wanted ? whole : even;
-}
-
-/* Doubles the extent of the axis where the shortest run ends, as long as there is room. An axis
- * of a few elements is never cut. */
-static void grow(const gop_elementwise &e, const near_axes *sides, int count, int item,
-                 int64_t room, int64_t *box)
-{
-    int64_t items = 1;
-    int axes = 0;
-    for (int axis = 0; axis < e.rank; axis++) box[axis] = 1;
-    for (bool grew = true; grew;) {
-        int64_t run[4];
-        int cut[4];
-        bool tried[4] = {};
-        for (int s = 0; s < count; s++) run[s] = run_of(e, sides[s], box, &cut[s]);
-        grew = false;
-        for (int turn = 0; turn < count && !grew; turn++) {
-            int least = -1;
-            for (int s = 0; s < count; s++)
-                if (!tried[s] && (least < 0 || run[s] < run[least])) least = s;
-            tried[least] = true;
-            const int axis = cut[least];
-            if (axis < 0 || run[least] * item >= LONGEST) continue;
-            const int64_t now = box[axis], extent = e.extent[axis], most = room / (items / now);
-            int64_t next = even_part(extent, 2 * now, item);
-            if (extent <= 7 && extent <= most) next = extent;
-            if (next > most) next = most > now ? even_part(extent, most, item) : now;
-            grew = next > now && next <= most && (now > 1 || axes < TILE_AXES);
-            if (!grew) continue;
-            axes += now == 1;
-            box[axis] = next;
-            items = items / now * next;
-        }
-    }
 }
 
 /* ---- what the kernel sees of it ---- */
@@ -255,7 +193,10 @@ static gop_status plan_boxes(const gop_task *task, const near_axes *near,
     int8_t index[GOP_MAX_NDIM];
     tiled_boxes &p = plan->p;
     memset(plan, 0, sizeof *plan); /* unused fields too: equal arguments must be equal bytes */
-    grow(e, sides, count, item, room, box);
+    const auto part = [=](int64_t extent, int64_t wanted) {
+        return even_part(extent, wanted, item);
+    };
+    grow_box(e.rank, e.extent, sides, count, TILE_AXES, LONGEST / item, room, part, box);
     for (int axis = e.rank - 1; axis >= 0; axis--) {
         index[axis] = -1;
         if (box[axis] == 1) continue;
@@ -286,7 +227,7 @@ gop_status add_tiles(const gop_task *task, int processors, tiled_plan *plan)
     near_axes near[4], sides[4];
     int count = 0;
     for (int o = 0; o < e.operands; o++) {
-        near[o] = add_nearest_first(e, o);
+        near[o] = nearest_first(e.rank, e.extent, e.stride[o], false);
         if (o == 0 || lies_across(e, o, near[o], item)) sides[count++] = near[o];
     }
     if (count == 1 || e.stride[0][e.rank - 1] != 1)

@@ -7,6 +7,7 @@
 #ifndef GOP_CUDA_ADD_TILES_H
 #define GOP_CUDA_ADD_TILES_H
 
+#include "cuda/common/boxes.h"
 #include "cuda/common/fast_divisor.h"
 #include "cuda/add/operands.h"
 
@@ -137,12 +138,6 @@ struct tiled_plan {
 };
 
 enum { SECTOR = 32 }; /* bytes that memory gives at least */
-
-/* The axes along which an operand has neighbours, nearest first. */
-struct near_axes {
-    int count, axis[GOP_MAX_NDIM];
-};
-near_axes add_nearest_first(const gop_elementwise &e, int o);
 
 /* Boxes for `processors`, or GOP_REFUSED with a sentence. */
 gop_status add_tiles(const gop_task *task, int processors, tiled_plan *plan);

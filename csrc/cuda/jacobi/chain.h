@@ -304,10 +304,4 @@ static inline gop_status jacobi_chain_plan(const gop_ctx *ctx, const gop_task *t
     return GOP_OK;
 }
 
-#define JACOBI_CHAINS(f)                                                                       \
-    {                                                                                          \
-        nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,       \
-            nullptr, nullptr, f<float>, f<double>, f<complex64>, f<complex128>                 \
-    }
-
 #endif

@@ -24,6 +24,6 @@ extern const gop_row jacobi_chained_row = {
     .name = "chained",
     .note = "the best steps, norms by a warp per leaf: all of the device reads the residual",
     .role = GOP_CONFORMING,
-    .launch = JACOBI_CHAINS(jacobi_chained),
+    .launch = JACOBI_LAUNCHES(jacobi_chained),
     .plan = jacobi_chained_plan,
 };

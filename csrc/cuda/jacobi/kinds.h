@@ -29,12 +29,6 @@ template <typename T> struct alignas(16) row_kind {
     int32_t length;
 };
 
-template <typename T, typename I> struct csr_arrays {
-    const T *data;
-    const I *indices, *indptr;
-    int64_t n, stored;
-};
-
 /* It was checked; see system.h. */
 template <typename T, typename I>
 GOP_DEVICE csr_row short_row(const csr_arrays<T, I> &a, int64_t i)

@@ -90,11 +90,8 @@ GOP_DEVICE T product_of(const T (&v)[WIDTH], const T (&x)[WIDTH], int length)
 #pragma unroll
     for (int j = 0; j < WIDTH; j++)
         if (j < length) product[j] = multiply_add(v[j], x[j], product[j]);
-#pragma unroll
-    for (int d = WIDEST / 2; d > 0; d /= 2)
-#pragma unroll
-        for (int j = 0; j < d; j++) product[j] = plus(product[j], product[j + d]);
-    return length > 0 ? product[0] : positive_zero<T>();
+    const T sum = fold_eight(product);
+    return length > 0 ? sum : positive_zero<T>();
 }
 
 /* What a pass over the leaves does beside the residual. */

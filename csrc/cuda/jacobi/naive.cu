@@ -21,6 +21,6 @@ extern const gop_row jacobi_naive_row = {
     .note = "steps of a warp per row, and after each one block sums the residual's squares",
     .role = GOP_CONFORMING,
     .lecture = "simple iteration",
-    .launch = JACOBI_CHAINS(jacobi_naive),
+    .launch = JACOBI_LAUNCHES(jacobi_naive),
     .plan = jacobi_naive_plan,
 };

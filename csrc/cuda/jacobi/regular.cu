@@ -382,10 +382,7 @@ static gop_status jacobi_regular_plan(const gop_ctx *ctx, const gop_task *task, 
                         "kernel takes all",
                         WIDEST);
     own.width = longest <= 5 ? 5 : WIDEST;
-    GOP_TRY(dtype == GOP_FLOAT32     ? regular_blocks_of<float>(ctx, leaves, &own)
-            : dtype == GOP_FLOAT64   ? regular_blocks_of<double>(ctx, leaves, &own)
-            : dtype == GOP_COMPLEX64 ? regular_blocks_of<complex64>(ctx, leaves, &own)
-                                     : regular_blocks_of<complex128>(ctx, leaves, &own));
+    GOP_TRY(JACOBI_BY_DTYPE(dtype, regular_blocks_of)(ctx, leaves, &own));
     if (own.blocks < 1)
         return gop_fail(GOP_REFUSED, "jacobi: the regular kernel takes a GPU whose blocks may "
                                      "wait for each other");
@@ -398,6 +395,6 @@ extern const gop_row jacobi_regular_row = {
     .note = "CSR with short rows: all steps in one kernel, terms of one position side by side; "
             "small systems stay in shared memory",
     .role = GOP_CONFORMING,
-    .launch = JACOBI_CHAINS(jacobi_regular),
+    .launch = JACOBI_LAUNCHES(jacobi_regular),
     .plan = jacobi_regular_plan,
 };

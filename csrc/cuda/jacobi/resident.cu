@@ -285,10 +285,7 @@ static gop_status jacobi_resident_plan(const gop_ctx *ctx, const gop_task *task,
                         "jacobi: the resident kernel takes one right-hand side and a dense A "
                         "of rows of at most %d bytes; the chained kernel takes all",
                         ROW_BYTES);
-    GOP_TRY(dtype == GOP_FLOAT32     ? resident_blocks<float>(ctx, g->n, &own)
-            : dtype == GOP_FLOAT64   ? resident_blocks<double>(ctx, g->n, &own)
-            : dtype == GOP_COMPLEX64 ? resident_blocks<complex64>(ctx, g->n, &own)
-                                     : resident_blocks<complex128>(ctx, g->n, &own));
+    GOP_TRY(JACOBI_BY_DTYPE(dtype, resident_blocks)(ctx, g->n, &own));
     plan->scratch = resident_room_of(task, size[dtype]).room.bytes;
     return GOP_OK;
 }
@@ -297,6 +294,6 @@ extern const gop_row jacobi_resident_row = {
     .name = "resident",
     .note = "a small dense A stays in registers: all steps in one kernel, which reads x alone",
     .role = GOP_CONFORMING,
-    .launch = JACOBI_CHAINS(jacobi_resident),
+    .launch = JACOBI_LAUNCHES(jacobi_resident),
     .plan = jacobi_resident_plan,
 };

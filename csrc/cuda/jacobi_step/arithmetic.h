@@ -71,4 +71,33 @@ template <typename T> GOP_DEVICE T positive_zero()
     return number<T>::of(0.0f);
 }
 
+/* The fold of the eight lanes of a thread. */
+enum { FOLDED_TERMS = 8 };
+template <typename T> GOP_DEVICE T fold_eight(T (&lane)[FOLDED_TERMS])
+{
+#pragma unroll
+    for (int d = FOLDED_TERMS / 2; d > 0; d /= 2)
+#pragma unroll
+        for (int l = 0; l < d; l++) lane[l] = plus(lane[l], lane[l + d]);
+    return lane[0];
+}
+
+/* ---- by dtype ---- */
+
+#define JACOBI_LAUNCHES(f)                                                                     \
+    {                                                                                          \
+        nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,       \
+            nullptr, nullptr, f<float>, f<double>, f<complex64>, f<complex128>                 \
+    }
+/* A function for a dtype: f is a template over the element type. */
+#define JACOBI_BY_DTYPE(dtype, f)                                                              \
+    ((dtype) == GOP_FLOAT32     ? f<float>                                                     \
+     : (dtype) == GOP_FLOAT64   ? f<double>                                                    \
+     : (dtype) == GOP_COMPLEX64 ? f<complex64>                                                 \
+                                : f<complex128>)
+enum : uint32_t {
+    JACOBI_DTYPES =
+        1u << GOP_FLOAT32 | 1u << GOP_FLOAT64 | 1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128
+};
+
 #endif

@@ -338,17 +338,13 @@ template <typename T> static void plan_by_index(const gop_task *task, gop_plan *
 static gop_status jacobi_step_balanced_plan(const gop_ctx *ctx, const gop_task *task,
                                             gop_plan *plan)
 {
-    const gop_dtype dtype = task->in[0].dtype;
     if (task->call->params.jacobi_step.grid.axes > 0)
         return jacobi_plan_slices(ctx, task, plan); /* refuses it */
     if (!task->call->params.jacobi_step.csr)
         return gop_fail(GOP_REFUSED,
                         "jacobi_step: the balanced kernel takes a CSR matrix, got a dense A; "
                         "the block kernel takes those");
-    if (dtype == GOP_FLOAT32) plan_by_index<float>(task, plan);
-    else if (dtype == GOP_FLOAT64) plan_by_index<double>(task, plan);
-    else if (dtype == GOP_COMPLEX64) plan_by_index<complex64>(task, plan);
-    else plan_by_index<complex128>(task, plan);
+    JACOBI_BY_DTYPE(task->in[0].dtype, plan_by_index)(task, plan);
     return jacobi_plan_slices(ctx, task, plan);
 }
 
@@ -357,7 +353,6 @@ extern const gop_row jacobi_step_balanced_row = {
     .note = "CSR: a row is a thread's, a warp's or the whole device's, by its length",
     .role = GOP_CONFORMING,
     .plan = jacobi_step_balanced_plan,
-    .dtypes =
-        1u << GOP_FLOAT32 | 1u << GOP_FLOAT64 | 1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128,
+    .dtypes = JACOBI_DTYPES,
     .before = "coalesced",
 };

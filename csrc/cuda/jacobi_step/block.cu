@@ -235,12 +235,8 @@ template <typename T> static void plan_for(const gop_task *task, gop_plan *plan)
 static gop_status jacobi_step_block_plan(const gop_ctx *ctx, const gop_task *task,
                                          gop_plan *plan)
 {
-    const gop_dtype dtype = task->in[0].dtype;
     GOP_TRY(jacobi_plan_dense(ctx, task, plan));
-    if (dtype == GOP_FLOAT32) plan_for<float>(task, plan);
-    else if (dtype == GOP_FLOAT64) plan_for<double>(task, plan);
-    else if (dtype == GOP_COMPLEX64) plan_for<complex64>(task, plan);
-    else plan_for<complex128>(task, plan);
+    JACOBI_BY_DTYPE(task->in[0].dtype, plan_for)(task, plan);
     return GOP_OK;
 }
 
@@ -250,6 +246,5 @@ extern const gop_row jacobi_step_block_row = {
             "right-hand sides share a read of A",
     .role = GOP_CONFORMING,
     .plan = jacobi_step_block_plan,
-    .dtypes =
-        1u << GOP_FLOAT32 | 1u << GOP_FLOAT64 | 1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128,
+    .dtypes = JACOBI_DTYPES,
 };

@@ -38,12 +38,6 @@ struct findings {
     int classes[CLASSES]; /* 1: a row may be of this class, and none is of those after it */
 };
 
-template <typename T, typename I> struct csr_arrays {
-    const T *data; /* or NULL: the diagonal is not looked at */
-    const I *indices, *indptr;
-    int64_t n, stored;
-};
-
 template <typename I> GOP_DEVICE int is_bad_column(I k, int64_t n)
 {
     return column_of(k, n) != k;
@@ -293,16 +287,12 @@ extern "C" gop_status gop_jacobi_step_look(gop_ctx *ctx, const gop_call *call, i
 gop_status gop_jacobi_step_look(gop_ctx *ctx, const gop_call *call, int *is_well,
                                 int64_t *longest)
 {
-    const gop_dtype dtype = call->in[0].dtype;
     const int csr = call->params.jacobi_step.csr;
     if (csr ? call->params.jacobi_step.n == 0 : call->in[0].shape[0] == 0) return GOP_OK;
     volatile findings *found = (volatile findings *)ctx->backend->zero_copy(ctx, sizeof *found);
     if (!found) return GOP_OK;
     memset((void *)found, 0, sizeof *found);
-    const gop_status status = dtype == GOP_FLOAT32     ? look<float>(ctx, call, found)
-                              : dtype == GOP_FLOAT64   ? look<double>(ctx, call, found)
-                              : dtype == GOP_COMPLEX64 ? look<complex64>(ctx, call, found)
-                                                       : look<complex128>(ctx, call, found);
+    const gop_status status = JACOBI_BY_DTYPE(call->in[0].dtype, look)(ctx, call, found);
     *is_well = status == GOP_OK && !found->is_bad;
     *longest = *is_well && csr ? longest_of(found) : 0;
     ctx->backend->release(ctx, (void *)found);

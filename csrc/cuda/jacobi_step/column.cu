@@ -177,16 +177,12 @@ static gop_status jacobi_step_column_plan(const gop_ctx *ctx, const gop_task *ta
                                           gop_plan *plan)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
-    const gop_dtype dtype = task->in[0].dtype;
     if (task->call->params.jacobi_step.csr || g->a_row != 1 || g->a_col == 1)
         return gop_fail(GOP_REFUSED,
                         "jacobi_step: the column kernel takes a dense A with "
                         "contiguous columns (Fortran order); the warp kernel takes all");
     GOP_TRY(jacobi_plan_slices(ctx, task, plan));
-    plan->launch = dtype == GOP_FLOAT32     ? launch_for<float>(task, plan->steps)
-                   : dtype == GOP_FLOAT64   ? launch_for<double>(task, plan->steps)
-                   : dtype == GOP_COMPLEX64 ? launch_for<complex64>(task, plan->steps)
-                                            : launch_for<complex128>(task, plan->steps);
+    plan->launch = JACOBI_BY_DTYPE(task->in[0].dtype, launch_for)(task, plan->steps);
     return GOP_OK;
 }
 
@@ -197,6 +193,5 @@ extern const gop_row jacobi_step_column_row = {
             "block share their lanes",
     .role = GOP_CONFORMING,
     .plan = jacobi_step_column_plan,
-    .dtypes =
-        1u << GOP_FLOAT32 | 1u << GOP_FLOAT64 | 1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128,
+    .dtypes = JACOBI_DTYPES,
 };

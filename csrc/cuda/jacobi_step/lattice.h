@@ -6,8 +6,6 @@
 
 #include "cuda/jacobi_step/system.h"
 
-enum { FOLDED_TERMS = 8 };
-
 /* The terms of a stencil of AXES axes: the neighbours before the point, first axis to last, the
  * point itself, and those behind it, last to first. */
 template <int AXES> struct stencil_terms {
@@ -50,15 +48,6 @@ GOP_DEVICE bool has_exact_inverse(float d)
 template <typename T> GOP_DEVICE bool has_exact_inverse(T)
 {
     return false;
-}
-
-template <typename T> GOP_DEVICE T fold_eight(T (&lane)[FOLDED_TERMS])
-{
-#pragma unroll
-    for (int d = FOLDED_TERMS / 2; d > 0; d /= 2)
-#pragma unroll
-        for (int l = 0; l < d; l++) lane[l] = plus(lane[l], lane[l + d]);
-    return lane[0];
 }
 
 /* Products that are not there leave their places to those after them. */

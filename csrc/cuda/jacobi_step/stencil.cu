@@ -109,8 +109,8 @@ static gop_status jacobi_step_stencil(gop_ctx *ctx, const gop_task *task, int64_
     const stencil_plan &p = *GOP_OWN_OF_STEP(const stencil_plan, task->plan);
     const gop_lattice grid = task->call->params.jacobi_step.grid;
     const int64_t steps = task->plan->steps;
-    const int64_t first = p.count / steps * step + p.count % steps * step / steps;
-    const int64_t last = p.count / steps * (step + 1) + p.count % steps * (step + 1) / steps;
+    const int64_t first = jacobi_before(p.count, steps, step);
+    const int64_t last = jacobi_before(p.count, steps, step + 1);
     if (last == first) return GOP_OK;
     return GOP_LAUNCH(ctx, (jacobi_step_stencil_kernel<T, AXES>), (unsigned)(last - first),
                       dim3(WARP, WARPS), 0, jacobi_system_of<T>(task, step), grid, p.lines,
@@ -132,7 +132,6 @@ static gop_status jacobi_step_stencil_plan(const gop_ctx *, const gop_task *task
         return gop_fail(GOP_REFUSED, "jacobi_step: the stencil kernel takes a stencil, got a "
                                      "matrix; the warp kernel takes those");
     const gop_jacobi &g = task->geometry.jacobi;
-    const gop_dtype dtype = task->in[0].dtype;
     const int64_t length = grid.extent[grid.axes - 1];
     stencil_plan *const p = GOP_OWN_OF_STEP(stencil_plan, plan);
     p->lines = g.n > 0 ? g.n / length : 0;
@@ -143,10 +142,7 @@ static gop_status jacobi_step_stencil_plan(const gop_ctx *, const gop_task *task
     const int64_t most = 1 << 24; /* blocks of a launch, far below 100 ms */
     plan->steps = blocks_for(p->count, most);
     if (plan->steps < 1) plan->steps = 1;
-    plan->launch = dtype == GOP_FLOAT32     ? launch_of<float>(grid.axes)
-                   : dtype == GOP_FLOAT64   ? launch_of<double>(grid.axes)
-                   : dtype == GOP_COMPLEX64 ? launch_of<complex64>(grid.axes)
-                                            : launch_of<complex128>(grid.axes);
+    plan->launch = JACOBI_BY_DTYPE(task->in[0].dtype, launch_of)(grid.axes);
     return GOP_OK;
 }
 
@@ -155,6 +151,5 @@ extern const gop_row jacobi_step_stencil_row = {
     .note = "a stencil on a grid, a point per thread: no matrix is read",
     .role = GOP_CONFORMING,
     .plan = jacobi_step_stencil_plan,
-    .dtypes =
-        1u << GOP_FLOAT32 | 1u << GOP_FLOAT64 | 1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128,
+    .dtypes = JACOBI_DTYPES,
 };

@@ -30,6 +30,12 @@ template <typename R> static inline void jacobi_factor(gop_scalar s, complex<R> 
     *factor = {(R)s.f[0], (R)s.f[1]};
 }
 
+template <typename T, typename I> struct csr_arrays {
+    const T *data; /* for a check, or NULL: the diagonal is not looked at */
+    const I *indices, *indptr;
+    int64_t n, stored;
+};
+
 /* CSR was checked, but other work on the device may write to the arrays meanwhile: clamping
  * keeps a row inside them whatever they hold. */
 struct csr_row {
@@ -117,6 +123,12 @@ static inline gop_status jacobi_plan_dense(const gop_ctx *ctx, const gop_task *t
                                  "the balanced and warp kernels take those");
 }
 
+/* How many of all items come before a step. */
+static inline int64_t jacobi_before(int64_t items, int64_t steps, int64_t step)
+{
+    return items / steps * step + items % steps * step / steps;
+}
+
 template <typename T>
 static inline jacobi_system<T> jacobi_system_of(const gop_task *task, int64_t step)
 {
@@ -136,16 +148,11 @@ static inline jacobi_system<T> jacobi_system_of(const gop_task *task, int64_t st
     jacobi_factor(params->has_alpha ? params->alpha : params->omega, &s.factor);
     s.csr = csr;
     s.has_alpha = params->has_alpha;
-    s.first = n / steps * step + n % steps * step / steps;
-    s.last = n / steps * (step + 1) + n % steps * (step + 1) / steps;
+    s.first = jacobi_before(n, steps, step);
+    s.last = jacobi_before(n, steps, step + 1);
     return s;
 }
 
-#define JACOBI_LAUNCHES(f)                                                                     \
-    {                                                                                          \
-        nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,       \
-            nullptr, nullptr, f<float>, f<double>, f<complex64>, f<complex128>                 \
-    }
 /* The lecture's own order of summation, in its own dtypes. */
 #define JACOBI_LAUNCHES_LECTURE(f)                                                             \
     {                                                                                          \

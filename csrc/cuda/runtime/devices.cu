@@ -2,7 +2,7 @@
  * devices.cu - the GPUs, and one context for each of them and host thread.
  *
  * The current device belongs to the caller: another library may count on it, so every function
- * that needs another one puts the old one back (gop_cuda_enter, gop_cuda_leave in launch.h).
+ * that needs another one puts the old one back (gop_cuda_current).
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -124,10 +124,9 @@ gop_status gop_cuda_info(int ordinal, gop_device_info *info)
                         info->major, info->minor, info->major == 9 ? "a" : "");
     if (open) { /* asking a device not in use yet would start a context on it */
         size_t free_bytes = 0, total = 0;
-        int previous;
-        GOP_TRY(gop_cuda_enter(ordinal, &previous));
+        const gop_cuda_current current(ordinal);
+        GOP_TRY(current.status);
         cudaMemGetInfo(&free_bytes, &total);
-        gop_cuda_leave(ordinal, previous);
         info->memory_free = (int64_t)free_bytes;
     }
     return GOP_OK;
@@ -218,14 +217,10 @@ gop_status gop_cuda_context(int ordinal, gop_ctx **ctx)
     }
     gop_device_info info;
     GOP_TRY(gop_cuda_info(ordinal, &info)); /* the device exists and this build fits it */
-    int previous;
-    GOP_TRY(gop_cuda_enter(ordinal, &previous));
-    pthread_mutex_lock(&lock);
+    const gop_cuda_current current(ordinal);
+    GOP_TRY(current.status);
     gop_cuda_thread *made = NULL;
-    const gop_status status = open_context(ordinal, &made);
-    pthread_mutex_unlock(&lock);
-    gop_cuda_leave(ordinal, previous);
-    GOP_TRY(status);
+    GOP_TRY(gop_cuda_borrow(ordinal, &made));
     mine[ordinal] = made;
     pthread_setspecific(thread_end, mine); /* any value but NULL: give_back runs at the end */
     *ctx = &made->base;
@@ -251,15 +246,14 @@ void gop_cuda_hand_back(gop_cuda_thread *borrowed)
     pthread_mutex_unlock(&lock);
 }
 
-gop_status gop_cuda_enter(int ordinal, int *previous)
+gop_cuda_current::gop_cuda_current(int wanted) : ordinal(wanted), previous(wanted)
 {
-    *previous = ordinal;
-    GOP_TRY(gop_cuda_check(cudaGetDevice(previous), "asking for the current device"));
-    if (*previous == ordinal) return GOP_OK;
-    return gop_cuda_check(cudaSetDevice(ordinal), "choosing the device");
+    status = gop_cuda_check(cudaGetDevice(&previous), "asking for the current device");
+    if (status == GOP_OK && previous != ordinal)
+        status = gop_cuda_check(cudaSetDevice(ordinal), "choosing the device");
 }
 
-void gop_cuda_leave(int ordinal, int previous)
+gop_cuda_current::~gop_cuda_current()
 {
-    if (previous != ordinal) cudaSetDevice(previous);
+    if (status == GOP_OK && previous != ordinal) cudaSetDevice(previous);
 }

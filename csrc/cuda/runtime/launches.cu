@@ -290,16 +290,12 @@ static gop_status allow_shared(const gop_ctx *ctx, const void *kernel)
 gop_status gop_cuda_enqueue(gop_ctx *ctx, const gop_cuda_kernel *k)
 {
     gop_cuda_thread *t = thread_of(ctx);
-    gop_status status = GOP_OK;
-    int previous;
     if (k->how == GOP_CUDA_FOLLOWED && !t->kept_for_next && is_allowed(ctx, k) && keep(t, k))
         return GOP_OK;
-    status = gop_cuda_enter(ctx->device.ordinal, &previous);
-    if (status == GOP_OK) {
-        if (k->shared > UNASKED) status = allow_shared(ctx, k->function);
-        if (status == GOP_OK) status = launch_now(t, k);
-        gop_cuda_leave(ctx->device.ordinal, previous);
-    }
+    const gop_cuda_current current(ctx->device.ordinal);
+    gop_status status = current.status;
+    if (status == GOP_OK && k->shared > UNASKED) status = allow_shared(ctx, k->function);
+    if (status == GOP_OK) status = launch_now(t, k);
     t->kept_for_next = 0;
     return status;
 }
@@ -320,20 +316,17 @@ gop_cuda_how gop_cuda_first(const gop_ctx *ctx, const gop_task *task, int is_fol
 gop_status gop_cuda_at_once(const gop_ctx *ctx, const void *kernel, int threads, size_t shared,
                             int64_t *blocks)
 {
-    int previous, each = 0, can = 0;
+    int each = 0, can = 0;
     *blocks = 0;
-    GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
-    gop_status status = GOP_OK;
-    if (shared > UNASKED) status = allow_shared(ctx, kernel);
-    if (status == GOP_OK)
-        status = gop_cuda_check(
-            cudaDeviceGetAttribute(&can, cudaDevAttrCooperativeLaunch, ctx->device.ordinal),
-            "asking whether blocks can wait for each other");
-    if (status == GOP_OK)
-        status = gop_cuda_check(
-            cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, threads, shared),
-            "asking how many blocks of a kernel run at once");
-    gop_cuda_leave(ctx->device.ordinal, previous);
+    const gop_cuda_current current(ctx->device.ordinal);
+    GOP_TRY(current.status);
+    if (shared > UNASKED) GOP_TRY(allow_shared(ctx, kernel));
+    GOP_TRY(gop_cuda_check(
+        cudaDeviceGetAttribute(&can, cudaDevAttrCooperativeLaunch, ctx->device.ordinal),
+        "asking whether blocks can wait for each other"));
+    GOP_TRY(gop_cuda_check(
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, threads, shared),
+        "asking how many blocks of a kernel run at once"));
     if (can) *blocks = (int64_t)each * ctx->info.processors;
-    return status;
+    return GOP_OK;
 }

@@ -116,9 +116,9 @@ gop_status gop_cuda_alloc(gop_ctx *ctx, size_t bytes, void **memory)
 {
     gop_cuda_thread *t = thread_of(ctx);
     const int fault = gop_services->fault("cuda.alloc");
-    int previous;
     if (!fault && (*memory = take_spare(t, bytes))) return GOP_OK;
-    GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
+    const gop_cuda_current current(ctx->device.ordinal);
+    GOP_TRY(current.status);
     cudaError_t code = fault ? cudaErrorMemoryAllocation : take_block(t, bytes, memory);
     if (code == cudaErrorMemoryAllocation && !fault) {
         cudaGetLastError();
@@ -131,7 +131,6 @@ gop_status gop_cuda_alloc(gop_ctx *ctx, size_t bytes, void **memory)
     const gop_status status = code == cudaErrorMemoryAllocation
                                   ? out_of_memory(t, bytes)
                                   : gop_cuda_check(code, "allocating device memory");
-    gop_cuda_leave(ctx->device.ordinal, previous);
     if (status != GOP_OK) *memory = NULL;
     return status;
 }
@@ -180,7 +179,7 @@ void gop_cuda_release(gop_ctx *ctx, void *memory)
     if (t->pool) cudaFreeAsync(memory, t->stream);
     else cudaFree(memory);
     cudaGetLastError();
-    gop_cuda_leave(ordinal, previous);
+    if (previous != ordinal) cudaSetDevice(previous);
 }
 
 gop_status gop_cuda_whose(const void *memory, int *ordinal)

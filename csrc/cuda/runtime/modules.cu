@@ -10,13 +10,12 @@
 
 gop_status gop_cuda_load(gop_ctx *ctx, const void *image, void **module)
 {
-    int previous;
-    GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
+    const gop_cuda_current current(ctx->device.ordinal);
+    GOP_TRY(current.status);
     cudaLibrary_t library = NULL;
     const gop_status status =
         GOP_CUDA("cuda.module", "loading compiled kernels",
                  cudaLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0));
-    gop_cuda_leave(ctx->device.ordinal, previous);
     *module = library;
     return status;
 }
@@ -81,9 +80,7 @@ static gop_status start_module(gop_ctx *ctx, cudaLibrary_t library, const gop_ke
 
 gop_status gop_cuda_launch(gop_ctx *ctx, void *module, const gop_kernel_launch *launch)
 {
-    int previous;
-    GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
-    const gop_status status = start_module(ctx, (cudaLibrary_t)module, launch);
-    gop_cuda_leave(ctx->device.ordinal, previous);
-    return status;
+    const gop_cuda_current current(ctx->device.ordinal);
+    GOP_TRY(current.status);
+    return start_module(ctx, (cudaLibrary_t)module, launch);
 }

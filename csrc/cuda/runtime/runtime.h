@@ -88,9 +88,16 @@ gop_status gop_cuda_context(int ordinal, gop_ctx **ctx);
 /* A context that is no thread's, for the time of a flow. With the device current. */
 gop_status gop_cuda_borrow(int ordinal, gop_cuda_thread **borrowed);
 void gop_cuda_hand_back(gop_cuda_thread *borrowed);
-/* Makes a device current, and puts the one before it back. */
-gop_status gop_cuda_enter(int ordinal, int *previous);
-void gop_cuda_leave(int ordinal, int previous);
+/* A device that is current as long as this lives; then the one before it is so again. */
+struct gop_cuda_current {
+    gop_status status;
+    explicit gop_cuda_current(int ordinal);
+    ~gop_cuda_current();
+
+  private:
+    const int ordinal;
+    int previous;
+};
 
 /* ---- memory.cu ---- */
 

@@ -54,31 +54,25 @@ static gop_status wait_for_stream(cudaStream_t stream)
 
 gop_status gop_cuda_sync(gop_ctx *ctx)
 {
-    int previous;
-    GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
-    const gop_status status = wait_for_stream(thread_of(ctx)->stream);
-    gop_cuda_leave(ctx->device.ordinal, previous);
-    return status;
+    const gop_cuda_current current(ctx->device.ordinal);
+    GOP_TRY(current.status);
+    return wait_for_stream(thread_of(ctx)->stream);
 }
 
 gop_status gop_cuda_drain(gop_ctx *ctx)
 {
-    int previous;
-    GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
-    const gop_status status = gop_cuda_check(cudaDeviceSynchronize(), "running on the device");
-    gop_cuda_leave(ctx->device.ordinal, previous);
-    return status;
+    const gop_cuda_current current(ctx->device.ordinal);
+    GOP_TRY(current.status);
+    return gop_cuda_check(cudaDeviceSynchronize(), "running on the device");
 }
 
 gop_status gop_cuda_mark(gop_ctx *ctx, int event)
 {
     gop_cuda_thread *t = thread_of(ctx);
-    int previous;
-    GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
-    const gop_status status = GOP_CUDA("cuda.event", "recording an event",
-                                       cudaEventRecord(t->events[event], t->stream));
-    gop_cuda_leave(ctx->device.ordinal, previous);
-    return status;
+    const gop_cuda_current current(ctx->device.ordinal);
+    GOP_TRY(current.status);
+    return GOP_CUDA("cuda.event", "recording an event",
+                    cudaEventRecord(t->events[event], t->stream));
 }
 
 gop_status gop_cuda_elapsed(gop_ctx *ctx, int from, int to, double *seconds)
@@ -96,14 +90,12 @@ gop_status gop_cuda_flush(gop_ctx *ctx)
 {
     const size_t bytes = 2 * (size_t)ctx->info.l2 + (1 << 20);
     void *memory;
-    int previous;
     GOP_TRY(gop_cuda_alloc(ctx, bytes, &memory));
-    gop_status status = gop_cuda_enter(ctx->device.ordinal, &previous);
-    if (status == GOP_OK) {
+    const gop_cuda_current current(ctx->device.ordinal);
+    gop_status status = current.status;
+    if (status == GOP_OK)
         status = gop_cuda_check(cudaMemsetAsync(memory, 0, bytes, thread_of(ctx)->stream),
                                 "emptying the caches");
-        gop_cuda_leave(ctx->device.ordinal, previous);
-    }
     gop_cuda_release(ctx, memory);
     return status;
 }
@@ -122,16 +114,13 @@ void *gop_cuda_use(gop_ctx *ctx, void *stream)
 gop_status gop_cuda_order(gop_ctx *ctx, void *first, void *then)
 {
     const cudaEvent_t ordered = thread_of(ctx)->ordered;
-    int previous;
     if (!first) first = cudaStreamLegacy;
     if (!then) then = cudaStreamLegacy;
     if (first == then) return GOP_OK;
-    GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
-    gop_status status = GOP_CUDA("cuda.event", "ordering after another library's stream",
-                                 cudaEventRecord(ordered, (cudaStream_t)first));
-    if (status == GOP_OK)
-        status = gop_cuda_check(cudaStreamWaitEvent((cudaStream_t)then, ordered, 0),
-                                "ordering before another library's stream");
-    gop_cuda_leave(ctx->device.ordinal, previous);
-    return status;
+    const gop_cuda_current current(ctx->device.ordinal);
+    GOP_TRY(current.status);
+    GOP_TRY(GOP_CUDA("cuda.event", "ordering after another library's stream",
+                     cudaEventRecord(ordered, (cudaStream_t)first)));
+    return gop_cuda_check(cudaStreamWaitEvent((cudaStream_t)then, ordered, 0),
+                          "ordering before another library's stream");
 }

@@ -230,16 +230,15 @@ static int move_pieces(void *argument, int number)
 {
     worker w;
     flow *f = w.f = (flow *)argument;
-    int previous, leaves = 0;
+    int leaves = 0;
     w.pending = w.turn[0] = w.turn[1] = 0;
     for (int d = 0; d < 2; d++)
         for (int i = 0; i < EACH; i++) w.slots[d][i].number = -1;
-    const int ordinal = f->t->base.device.ordinal;
-    gop_status status = gop_cuda_enter(ordinal, &previous);
+    const gop_cuda_current current(f->t->base.device.ordinal);
+    gop_status status = current.status;
     if (status == GOP_OK) status = take_piece(&w, number == 0, &leaves);
     fail(f, status);
     give_back_all(&w);
-    gop_cuda_leave(ordinal, previous);
     return leaves && has_more(f);
 }
 
@@ -286,11 +285,9 @@ static gop_status go(gop_ctx *ctx, const gop_array *device, const gop_array *hos
 {
     gop_cuda_thread *t = thread_of(ctx);
     const one_way way = {{1, nin, 1 - nin, 1, only_operand, NULL}, host, device};
-    int previous;
-    GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
-    const gop_status status = move_panels(t, &way.panels, t->stream, t->stream);
-    gop_cuda_leave(ctx->device.ordinal, previous);
-    return status;
+    const gop_cuda_current current(ctx->device.ordinal);
+    GOP_TRY(current.status);
+    return move_panels(t, &way.panels, t->stream, t->stream);
 }
 
 gop_status gop_cuda_upload(gop_ctx *ctx, const gop_array *device, const gop_array *host)
@@ -337,13 +334,10 @@ gop_status gop_cuda_panels(gop_ctx *ctx, const gop_panels *panels)
 {
     const int ordinal = ctx->device.ordinal;
     gop_cuda_thread *own = NULL;
-    int previous;
-    GOP_TRY(gop_cuda_enter(ordinal, &previous));
-    gop_status status = gop_cuda_borrow(ordinal, &own);
-    if (status == GOP_OK) {
-        status = run_panels(thread_of(ctx), own, panels);
-        gop_cuda_hand_back(own);
-    }
-    gop_cuda_leave(ordinal, previous);
+    const gop_cuda_current current(ordinal);
+    GOP_TRY(current.status);
+    GOP_TRY(gop_cuda_borrow(ordinal, &own));
+    const gop_status status = run_panels(thread_of(ctx), own, panels);
+    gop_cuda_hand_back(own);
     return status;
 }

@@ -29,32 +29,6 @@ int transpose_count_boxes(const gop_permutation &g, const int64_t *box, int item
     return rank;
 }
 
-int transpose_nearest_first(const gop_permutation &g, const int64_t *stride, int *axes)
-{
-    int count = 0;
-    for (int axis = g.rank - 1; axis >= 0; axis--) {
-        if (g.extent[axis] == 1) continue;
-        int k = count++;
-        for (; k > 0 && gop_magnitude(stride[axes[k - 1]]) > gop_magnitude(stride[axis]); k--)
-            axes[k] = axes[k - 1];
-        axes[k] = axis;
-    }
-    return count;
-}
-
-/* The items up to the first axis that the box cuts; that axis, or -1. */
-static int64_t length_of(const gop_permutation &g, const int *axes, int count,
-                         const int64_t *box, int *cut)
-{
-    int64_t length = 1;
-    *cut = -1;
-    for (int k = 0; k < count && *cut < 0; k++) {
-        length *= box[axes[k]];
-        if (box[axes[k]] < g.extent[axes[k]]) *cut = axes[k];
-    }
-    return length;
-}
-
 /* About `wanted` items of an axis. Boxes get equal sizes if that changes `wanted` little; sizes
  * are whole sectors and multiples of 16 or 4 items, so that runs can be cut into equal parts
  * and columns of squares are aligned to 4 bytes. */
@@ -74,33 +48,17 @@ static int64_t even_part(int64_t extent, int64_t wanted, int item)
     return even;
 }
 
-/* Doubles the extent of the axis where the shorter run ends, as long as there is room. An axis
- * of a few items is never halved: two halves of 3 are 4. */
-void transpose_grow(const gop_permutation &g, int count, const int *const axes[2], int item,
-                    int64_t room, int64_t *box)
+bool transpose_grow(const gop_permutation &g, int item, int64_t room, near_axes *from,
+                    near_axes *to, int64_t *box)
 {
-    for (int axis = 0; axis < g.rank; axis++) box[axis] = 1;
-    int64_t items = 1;
-    int joined = 0;
-    for (bool grew = true; grew;) {
-        int cut[2];
-        const int64_t in = length_of(g, axes[0], count, box, &cut[0]);
-        const int64_t out = length_of(g, axes[1], count, box, &cut[1]);
-        grew = false;
-        for (int k = 0; k < 2 && !grew; k++) {
-            const int axis = cut[(in > out) ^ k];
-            if (axis < 0) continue;
-            const int64_t now = box[axis], extent = g.extent[axis], most = room / (items / now);
-            int64_t next = even_part(extent, 2 * now, item);
-            if (extent <= 7 && extent <= most) next = extent;
-            if (next > most) next = most > now ? even_part(extent, most, item) : now;
-            grew = next > now && next <= most && (now > 1 || joined < BOX_AXES);
-            if (!grew) continue;
-            joined += now == 1;
-            box[axis] = next;
-            items = items / now * next;
-        }
-    }
+    const near_axes orders[2] = { *from = nearest_first(g.rank, g.extent, g.in, true),
+                                  *to = nearest_first(g.rank, g.extent, g.out, true)};
+    const auto part = [=](int64_t extent, int64_t wanted) {
+        return even_part(extent, wanted, item);
+    };
+    if (to->count > 0)
+        grow_box(g.rank, g.extent, orders, 2, BOX_AXES, INT64_MAX, room / item, part, box);
+    return to->count > 0;
 }
 
 /* How many equal parts of about `most` items a run is cut into along its last axis, of n items:
@@ -338,13 +296,11 @@ bool transpose_boxes(const gop_task *task, const gop_permutation &g, int item, i
                      boxing *p)
 {
     int64_t box[GOP_MAX_NDIM], place[GOP_MAX_NDIM];
-    int from[GOP_MAX_NDIM], to[GOP_MAX_NDIM];
-    const int *const axes[2] = {from, to};
-    const int count = transpose_nearest_first(g, g.in, from);
+    near_axes in, out;
     *p = {}; /* so that equal boxes are equal bytes: a launch compares its arguments with the
                 last one's */
-    if (transpose_nearest_first(g, g.out, to) == 0) return false;
-    transpose_grow(g, count, axes, item, room / item, box);
+    if (!transpose_grow(g, item, room, &in, &out, box)) return false;
+    const int count = in.count, *const from = in.axis, *const to = out.axis;
     halve_run(g, count, from, item, box);
     p->rank = transpose_count_boxes(g, box, item, COUNTED, p->axis, &p->boxes);
     if (p->rank < 0) return false;

@@ -8,7 +8,7 @@
 #ifndef GOP_CUDA_TRANSPOSE_BOXES_H
 #define GOP_CUDA_TRANSPOSE_BOXES_H
 
-#include "cuda/common/fast_divisor.h"
+#include "cuda/common/boxes.h"
 #include "cuda/transpose/index.h"
 
 enum {
@@ -231,11 +231,10 @@ static inline span span_of(const gop_task *task)
     return s;
 }
 
-/* The axes, nearest neighbours first. Returns how many have several items. */
-int transpose_nearest_first(const gop_permutation &g, const int64_t *stride, int *axes);
-/* The extents of a box of so many items. */
-void transpose_grow(const gop_permutation &g, int count, const int *const axes[2], int item,
-                    int64_t room, int64_t *box);
+/* The orders of the input's axes and of the output's, and the extents of a box of so many
+ * bytes; false if there is one item. */
+bool transpose_grow(const gop_permutation &g, int item, int64_t room, near_axes *from,
+                    near_axes *to, int64_t *box);
 /* Cuts the axes into boxes, in the order in which blocks should step. Returns how many axes are
  * cut, or -1 if more than `most`. */
 int transpose_count_boxes(const gop_permutation &g, const int64_t *box, int item, int most,

@@ -214,11 +214,9 @@ bool transpose_gathers(const gop_task *task, const gop_permutation &g, int item,
 {
     int64_t box[GOP_MAX_NDIM];
     placed_axis placed[GOP_MAX_NDIM];
-    int from[GOP_MAX_NDIM], to[GOP_MAX_NDIM];
-    const int *const axes[2] = {from, to};
-    const int count = transpose_nearest_first(g, g.in, from);
-    if (transpose_nearest_first(g, g.out, to) == 0) return false;
-    transpose_grow(g, count, axes, item, room / item, box);
+    near_axes in, out;
+    if (!transpose_grow(g, item, room, &in, &out, box)) return false;
+    const int count = in.count, *const from = in.axis, *const to = out.axis;
     widen_cut(g, count, to, item, box);
     *p = {};
     p->cut = -1;
