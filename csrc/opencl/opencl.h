@@ -10,6 +10,7 @@
 #define GOP_OPENCL_H
 
 #include "core/choice.h"
+#include "opencl/told.h"
 
 extern const gop_host *gop_services;
 #define gop_fail gop_services->fail
@@ -163,23 +164,15 @@ static inline gop_array gop_cl_in_scratch(void *scratch, size_t at, gop_dtype dt
 gop_status gop_cl_need_group(const gop_ctx *ctx, const gop_cl_names *names, int64_t items,
                              int64_t local) GOP_MUST_CHECK;
 
-/* ---- axes: the struct that opencl/axes.cl declares for kernels ---- */
-
-enum { GOP_CL_AXES = 23 }; /* with four operands all arguments stay below 1 KiB */
-
-typedef struct gop_cl_axes {
-    int64_t rank, size;
-    int64_t extent[GOP_CL_AXES];
-    int64_t stride[4][GOP_CL_AXES]; /* of each operand, in items */
-} gop_cl_axes;
+/* ---- axes ---- */
 
 /* From core's, the outermost first. Fails where there are more than a kernel is told of; kind
  * is "", or what they are: "batch ". */
 gop_status gop_cl_set_axes(const gop_cl_names *names, const char *kind, int rank,
                            const int64_t *extent, int operands, const int64_t *const stride[],
-                           gop_cl_axes *axes) GOP_MUST_CHECK;
+                           struct axes *axes) GOP_MUST_CHECK;
 /* The value, of so many operands. */
-static inline void gop_cl_say_axes(gop_cl_launch *launch, const gop_cl_axes *axes, int operands)
+static inline void gop_cl_say_axes(gop_cl_launch *launch, const struct axes *axes, int operands)
 {
     gop_cl_say(launch, sizeof *axes - (size_t)(4 - operands) * sizeof *axes->stride, axes);
 }

@@ -21,7 +21,7 @@ static int needs_double(const gop_task *task)
 /* The plan of every row. */
 typedef struct planned {
     gop_cl_build build;
-    gop_cl_axes axes;
+    struct axes axes;
     int64_t each;        /* elements of a work-item */
     int group, has_axes; /* work-items of a group; whether the kernel is told the axes */
 } planned;

@@ -24,13 +24,6 @@ typedef struct planned {
     int together;
 } planned;
 
-/* As system.cl has it. */
-typedef struct system_of {
-    int64_t n, k, stride[10]; /* rows and columns of a, f, x, out, residual */
-    int64_t stored, first, last, extent[GOP_MAX_LATTICE];
-    int32_t has_residual, each;
-} system_of;
-
 static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const planned *const own = GOP_OWN_OF_STEP(const planned, task->plan);
@@ -41,17 +34,13 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     const float narrow[2] = {(float)given->f[0], (float)given->f[1]};
     const gop_array *const f = &task->in[p->csr ? 3 : 1];
     const int64_t n = g->n, steps = task->plan->steps;
-    system_of s = {n,
-                   g->k,
-                   {g->a_row, g->a_col, g->f_row, g->f_col, g->x_row, g->x_col, g->out_row,
-                    g->out_col, g->residual_row, g->residual_col},
-                   p->csr ? task->in[0].shape[0] : 0,
-                   n / steps * step + n % steps * step / steps,
-                   n / steps * (step + 1) + n % steps * (step + 1) / steps,
-                   {0},
-                   task->nout == 2,
-                   (int32_t)own->each};
-    for (int d = 0; d < GOP_MAX_LATTICE; d++) s.extent[d] = p->grid.extent[d];
+    struct system s = {.stored = p->csr ? task->in[0].shape[0] : 0,
+                       .first = n / steps * step + n % steps * step / steps,
+                       .last = n / steps * (step + 1) + n % steps * (step + 1) / steps,
+                       .has_residual = task->nout == 2,
+                       .each = (int)own->each};
+    memcpy(&s, g, offsetof(gop_jacobi, index64)); /* n, k and strides, in the same order */
+    memcpy(s.extent, p->grid.extent, sizeof s.extent);
     const int64_t items = gop_cl_ceil(s.last - s.first, own->each);
     if (items <= 0 || g->k == 0) return GOP_OK;
     gop_cl_launch l =

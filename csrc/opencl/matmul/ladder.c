@@ -8,25 +8,17 @@
  * caches and registers.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "opencl/opencl.h"
 
 enum { VECTOR = 64 }; /* bytes of a vector of sums on a CPU */
 
-/* The structs that product.cl declares for kernels. */
-typedef struct product {
-    int64_t m, n, k, a_row, a_col, b_row, b_col, out_row, out_col;
-    gop_cl_axes batch; /* without its fourth operand, and so the last member */
-} product;
-typedef struct part {
-    int64_t batch, batches, row, rows, column, columns;
-} part;
-
 /* The plan: the product in parts, which are steps. */
 typedef struct multiplying {
     gop_cl_build build;
-    product product;
-    part part; /* the first one, which is the largest */
+    struct product product;
+    struct part part; /* the first one, which is the largest */
     int64_t batches;
     int group, down, across; /* work-items of a group; rows and columns of its outputs */
     int is_turned;           /* of thin */
@@ -52,7 +44,7 @@ static int64_t sum_bytes(gop_dtype dtype)
 /* ---- parts ---- */
 
 /* The larger side in halves, to whole tiles. */
-static void cut(part *p, double k, double work)
+static void cut(struct part *p, double k, double work)
 {
     enum { LEAST = 192 };
     while ((double)p->rows * (double)p->columns * k > work) {
@@ -64,16 +56,16 @@ static void cut(part *p, double k, double work)
 
 static void set_steps(const multiplying *own, gop_plan *plan)
 {
-    const part *const p = &own->part;
+    const struct part *const p = &own->part;
     plan->steps = gop_cl_ceil(own->batches, p->batches) * gop_cl_ceil(own->product.m, p->rows) *
                   gop_cl_ceil(own->product.n, p->columns);
 }
 
-static part part_of(const multiplying *own, int64_t step)
+static struct part part_of(const multiplying *own, int64_t step)
 {
     const int64_t across = gop_cl_ceil(own->product.n, own->part.columns);
     const int64_t down = gop_cl_ceil(own->product.m, own->part.rows);
-    part p = own->part;
+    struct part p = own->part;
     p.column = step % across * p.columns;
     p.row = step / across % down * p.rows;
     p.batch = step / (across * down) * p.batches;
@@ -85,13 +77,13 @@ static part part_of(const multiplying *own, int64_t step)
 
 /* ---- launches ---- */
 
-static void say_product(gop_cl_launch *l, const product *p)
+static void say_product(gop_cl_launch *l, const struct product *p)
 {
     gop_cl_say(l, sizeof *p - sizeof *p->batch.stride, p);
 }
 
 /* A launch of so many work-items over out, a and b, which the caller may change. */
-static gop_cl_launch launch_of(const gop_task *task, const part *p, int64_t items)
+static gop_cl_launch launch_of(const gop_task *task, const struct part *p, int64_t items)
 {
     const multiplying *const own = GOP_OWN(const multiplying, task->plan);
     gop_cl_launch l = gop_cl_launch_of(&own->build, items, own->group);
@@ -106,7 +98,7 @@ static gop_cl_launch launch_of(const gop_task *task, const part *p, int64_t item
 static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const multiplying *const own = GOP_OWN(const multiplying, task->plan);
-    const part p = part_of(own, step);
+    const struct part p = part_of(own, step);
     const int64_t tiles =
         p.batches * gop_cl_ceil(p.rows, own->down) * gop_cl_ceil(p.columns, own->across);
     const int has_tile = own->down > 1; /* else groups are work-items */
@@ -131,12 +123,11 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, const gop_cl_n
     snprintf(own->build.options, GOP_CL_OPTIONS, "-DBASE=%s -D%s%s -DSUM=%s -DLANES=%d%s",
              gop_cl_kinds[dtype].wrapping, gop_cl_kinds[dtype].word,
              gop_cl_is_double(dtype) ? " -DDOUBLE" : "", sum_of(dtype), lanes, more);
-    own->product = (product){g->m,     g->n,     g->k,       g->a_row,   g->a_col,
-                             g->b_row, g->b_col, g->out_row, g->out_col, {0}};
+    memcpy(&own->product, g, offsetof(gop_gemm, batch_rank)); /* these have the same order */
     GOP_TRY(gop_cl_set_axes(names, "batch ", g->batch_rank, g->extent, 3, stride,
                             &own->product.batch));
-    part *const p = &own->part;
-    *p = (part){.batches = 1, .rows = g->m, .columns = g->n};
+    struct part *const p = &own->part;
+    *p = (struct part){.batches = 1, .rows = g->m, .columns = g->n};
     cut(p, (double)g->k, work);
     own->batches = g->batches;
     const double one = (double)g->m * (double)g->n * (double)(g->k ? g->k : 1);
@@ -237,7 +228,7 @@ static gop_status by_private_tiles(const gop_ctx *ctx, const gop_task *task,
 /* Where rows are many, a is what b is in the kernel. */
 static void turn(multiplying *own)
 {
-    product *const p = &own->product;
+    struct product *const p = &own->product;
     own->is_turned = 1;
     SWAP(p->m, p->n);
     SWAP(p->a_row, p->b_col);
@@ -295,11 +286,6 @@ enum {
     ROOM = 1 << 26, /* bytes of panels, unless one product takes more */
 };
 
-/* The struct that packed.cl declares for kernels. */
-typedef struct packing {
-    int64_t lines, width, k, first, line_apart, l_apart, batch, panels, is_b;
-} packing;
-
 /* Lines of a panel. */
 static int64_t width_of(gop_dtype dtype, int is_b)
 {
@@ -307,29 +293,29 @@ static int64_t width_of(gop_dtype dtype, int is_b)
 }
 
 /* Parts of sums in the panels of one product. */
-static int64_t panel_parts(gop_dtype dtype, const part *p, int64_t k, int is_b)
+static int64_t panel_parts(gop_dtype dtype, const struct part *p, int64_t k, int is_b)
 {
     const int64_t width = width_of(dtype, is_b);
     return gop_cl_ceil(is_b ? p->columns : p->rows, width) * width * gop_cl_kinds[dtype].parts *
            k;
 }
 
-static gop_status pack(gop_ctx *ctx, const gop_task *task, const part *of, int is_b,
+static gop_status pack(gop_ctx *ctx, const gop_task *task, const struct part *of, int is_b,
                        const gop_array *panels, int64_t shift)
 {
     const multiplying *const own = GOP_OWN(const multiplying, task->plan);
-    const product *const p = &own->product;
+    const struct product *const p = &own->product;
     const int64_t width = width_of(task->in[0].dtype, is_b);
     const int64_t lines = is_b ? of->columns : of->rows;
-    const packing q = {lines,
-                       width,
-                       p->k,
-                       is_b ? of->column : of->row,
-                       is_b ? p->b_col : p->a_row,
-                       is_b ? p->b_row : p->a_col,
-                       of->batch,
-                       gop_cl_ceil(lines, width),
-                       is_b};
+    const struct packing q = {lines,
+                              width,
+                              p->k,
+                              is_b ? of->column : of->row,
+                              is_b ? p->b_col : p->a_row,
+                              is_b ? p->b_row : p->a_col,
+                              of->batch,
+                              gop_cl_ceil(lines, width),
+                              is_b};
     gop_cl_launch l =
         gop_cl_launch_of(&own->build, of->batches * q.panels * gop_cl_ceil(p->k, PIECE), 1);
     l.kernel = "matmul_pack_kernel";
@@ -344,7 +330,7 @@ static gop_status pack(gop_ctx *ctx, const gop_task *task, const part *of, int i
 static gop_status launch_packed(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const multiplying *const own = GOP_OWN(const multiplying, task->plan);
-    const part p = part_of(own, step);
+    const struct part p = part_of(own, step);
     const gop_dtype dtype = task->in[0].dtype;
     const int64_t blocks = gop_cl_ceil(gop_cl_ceil(p.rows, width_of(dtype, 0)), BLOCK);
     const int64_t sum = sum_bytes(dtype), k = own->product.k;
@@ -379,7 +365,7 @@ static gop_status packed(const gop_ctx *ctx, const gop_task *task, const gop_cl_
     snprintf(more, sizeof more, " -DROWS=%d -DPIECE=%d -DBLOCK=%d", (int)width_of(dtype, 0),
              PIECE, BLOCK);
     GOP_TRY(begin(ctx, task, names, (int)width_of(dtype, 1), 1, more, plan));
-    part *const p = &own->part;
+    struct part *const p = &own->part;
     const int64_t each = panel_parts(dtype, p, g->k, 0) + panel_parts(dtype, p, g->k, 1);
     const int64_t bytes = (each ? each : 1) * sum_bytes(dtype);
     if (p->batches > 1 && p->batches * bytes > ROOM)

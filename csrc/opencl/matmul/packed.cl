@@ -11,13 +11,6 @@
  */
 #include "opencl/matmul/product.cl"
 
-/* As opencl/matmul/ladder.c has it. */
-struct packing {
-    long lines, width, k; /* lines of a panel: width */
-    long first, line_apart, l_apart;
-    long batch, panels, is_b;
-};
-
 /* A piece of a panel a work-item: term after term the panel's numbers side by side, real parts,
  * then imaginary ones. Lines that do not exist are zeros. */
 __kernel void matmul_pack_kernel(TO(SUM, to), FROM(BASE, x), const struct product p,

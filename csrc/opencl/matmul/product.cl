@@ -5,24 +5,12 @@
  * LANES, and SUM, the type in which they are added. Every sum is a loop of fused multiply-adds
  * in the order of l, whichever kernel forms it.
  */
-#ifndef PRODUCT_CL
-#define PRODUCT_CL
-
 #include "opencl/halves.cl"
 
 #define S OF(SUM)
 #define INDEX ulong
 #define OPERANDS_TOLD 3
 #include "opencl/axes.cl"
-
-/* As opencl/matmul/ladder.c has them; the batch's operands are out, a, b. */
-struct product {
-    long m, n, k, a_row, a_col, b_row, b_col, out_row, out_col;
-    struct axes batch;
-};
-struct part {
-    long batch, batches, row, rows, column, columns;
-};
 
 #define OPERANDS TO(BASE, out), FROM(BASE, a), FROM(BASE, b)
 
@@ -88,6 +76,4 @@ static S accumulate(S a, S b, S sum)
     return add_product(a, b, sum);
 #endif
 }
-#endif
-
 #endif

@@ -14,19 +14,6 @@
 #include "core/ops/rdf_guess.h"
 #include "opencl/opencl.h"
 
-/* As opencl/rdf/pairs.cl has it. */
-typedef struct told_call {
-    int64_t n, n2, set[3], set2[3], out[2]; /* strides of row, column and label of a point */
-    int32_t bins, types, one_set, counters;
-    float scale, shift, slack, unused;
-} told_call;
-
-/* As opencl/rdf/ranges.cl has it. */
-typedef struct told_grid {
-    int32_t n[3], reach[3], room[2]; /* room: numbers from x to y of each set */
-    int16_t first[GOP_GRID_ROWS], last[GOP_GRID_ROWS];
-} told_grid;
-
 /* The parts of a set's memory. */
 enum { KEY, RANK, START, POINTS, TYPES, SORTED_KEY, PARTS };
 
@@ -76,23 +63,27 @@ static const gop_array *types_of(const gop_task *task, int second)
     return &task->in[p->one_set ? 2 : 3 + second];
 }
 
-static told_call call_of(const gop_task *task)
+static struct call call_of(const gop_task *task)
 {
     const gop_pairs *p = &task->geometry.pairs;
     const gop_array *const out = &task->out[0];
-    return (told_call){p->n,
-                       p->n2,
-                       {p->row, p->col, types_of(task, 0)->strides[0] / 4},
-                       {p->row2, p->col2, types_of(task, 1)->strides[0] / 4},
-                       {out->strides[0] / 8, out->strides[1] / 8},
-                       (int32_t)p->bins,
-                       p->types,
-                       p->one_set,
-                       (int32_t)(out->shape[0] * p->bins),
-                       (float)p->guess_scale,
-                       (float)(-p->guess_origin * p->guess_scale),
-                       (float)p->guess_slack,
-                       0};
+    return (struct call){.n = p->n,
+                         .n2 = p->n2,
+                         .row = p->row,
+                         .col = p->col,
+                         .type_row = types_of(task, 0)->strides[0] / 4,
+                         .row2 = p->row2,
+                         .col2 = p->col2,
+                         .type_row2 = types_of(task, 1)->strides[0] / 4,
+                         .out_row = out->strides[0] / 8,
+                         .out_col = out->strides[1] / 8,
+                         .bins = (int)p->bins,
+                         .types = p->types,
+                         .one_set = p->one_set,
+                         .counters = (int)(out->shape[0] * p->bins),
+                         .scale = (float)p->guess_scale,
+                         .shift = (float)(-p->guess_origin * p->guess_scale),
+                         .slack = (float)p->guess_slack};
 }
 
 /* 1 / length where that is a normal number, else infinite: kernels then divide. */
@@ -123,18 +114,13 @@ static box box_of(const gop_task *task)
     return b;
 }
 
-/* What a launch meets: points [i0, i1) of the first set and [j0, j1) of the second. */
-typedef struct range {
-    int64_t i0, i1, j0, j1;
-} range;
-
 static const gop_cl_names sorting = {.source = "rdf/sorting", .kernel = "rdf_sum_kernel"};
 
 /* Writes the counters: the sums of so many slots', of none 0. */
 static gop_status sum(gop_ctx *ctx, const gop_task *task, const gop_array *slots, int count)
 {
     const gop_cl_build build = {&sorting, "-DBASE=float -DLANES=1 -DBOX=0 -DONE"};
-    const told_call call = call_of(task);
+    const struct call call = call_of(task);
     gop_cl_launch l = gop_cl_launch_of(&build, call.counters, gop_cl_group(ctx, 64));
     gop_cl_give(&l, slots, 0);
     gop_cl_give(&l, &task->out[0], 1);
@@ -186,16 +172,16 @@ static void plan_sorting(const gop_ctx *ctx, const gop_task *task, const gop_gri
     if (p->one_set) own->set[1] = own->set[0];
 }
 
-static told_grid grid_of(const sorted_sets *own)
+static struct grid grid_of(const sorted_sets *own)
 {
-    told_grid grid = {.room = {own->set[0].room, own->set[1].room}};
+    struct grid grid = {.room = {own->set[0].room, own->set[1].room}};
     for (int k = 0; k < 3; k++) {
         grid.n[k] = own->grid.n[k];
         grid.reach[k] = own->grid.reach[k];
     }
     for (int row = 0; row < GOP_GRID_ROWS; row++) {
-        grid.first[row] = (int16_t)own->grid.first[row];
-        grid.last[row] = (int16_t)own->grid.last[row];
+        grid.first[row] = (short)own->grid.first[row];
+        grid.last[row] = (short)own->grid.last[row];
     }
     return grid;
 }
@@ -381,9 +367,9 @@ static gop_status launch_pairs(gop_ctx *ctx, const gop_task *task, int64_t step)
     const int64_t columns = gop_cl_ceil(p->n2, own->others);
     if (step == 0) GOP_TRY(sum(ctx, task, &task->out[0], 0));
     if (p->n == 0 || p->n2 == 0) return GOP_OK;
-    const told_call call = call_of(task);
+    const struct call call = call_of(task);
     const box b = box_of(task);
-    range r = {.i0 = step / columns * own->points, .j0 = step % columns * own->others};
+    struct range r = {.i0 = step / columns * own->points, .j0 = step % columns * own->others};
     r.i1 = r.i0 + own->points < p->n ? r.i0 + own->points : p->n;
     r.j1 = r.j0 + own->others < p->n2 ? r.j0 + own->others : p->n2;
     if (p->one_set && r.j1 <= r.i0 + 1) return GOP_OK; /* another step's */
@@ -464,10 +450,10 @@ static gop_status launch_sorted(gop_ctx *ctx, const gop_task *task, int64_t step
         GOP_TRY(sum(ctx, task, &task->out[0], 0));
     if (p->n == 0 || p->n2 == 0) return GOP_OK;
     if (step == 0) GOP_TRY(sort_sets(ctx, task, &own->sorted));
-    const told_call call = call_of(task);
+    const struct call call = call_of(task);
     const box b = box_of(task);
-    const told_grid grid = grid_of(&own->sorted);
-    range r = {step * own->each, end < p->n ? end : p->n, 0, step == 0};
+    const struct grid grid = grid_of(&own->sorted);
+    struct range r = {step * own->each, end < p->n ? end : p->n, 0, step == 0};
     if (own->count) r.j0 = gop_cl_ceil(r.i1 - r.i0, own->count);
     const gop_array slots =
         gop_cl_in_scratch(task->scratch, own->slots, GOP_INT64,

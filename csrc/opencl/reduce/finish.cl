@@ -1,39 +1,21 @@
 /*
  * finish.cl - where elements lie, and what a root becomes.
  */
-#ifndef FINISH_CL
-#define FINISH_CL
-
 #include "opencl/divide.cl"
 #include "opencl/reduce/map.cl"
 
 #define OPERANDS_TOLD 3
 #include "opencl/axes.cl"
 
-/* gop_reduction (core/arrays/geometry.h) of few axes: the kept ones first. KEPT and REDUCED are
- * their numbers where the build knows them: with constants compilers keep axes out of memory. */
-struct shape {
-    long kept, reduced, outputs, count;
-    struct axes axes; /* of out, in, where */
-};
 #define OUT_OF(g) (g)->axes.stride[0]
 #define IN_OF(g) (g)->axes.stride[1]
 #define WHERE_OF(g) (g)->axes.stride[2]
+/* How many axes are kept, and are not. Where the build knows it compilers keep axes out of
+ * memory. */
 #if !defined(KEPT)
 #define KEPT (int)g->kept
 #define REDUCED (int)g->reduced
 #endif
-
-/* As opencl/reduce/ladder.c has it. */
-struct work {
-    long leaves, nodes; /* of an output; a node is 2^node_leaves leaves */
-    long each;          /* of whatever a work-item takes several */
-    long counts;        /* where the numbers of elements are that count; in longs of scratch */
-    ulong initial[2];   /* bits: of the accumulator, or of an extreme the element's */
-    long tasks;         /* of tree, as the last row: a task has 2^inner outputs or vectors */
-    int node_leaves, turns, flags, has_where, has_initial, is_mean;
-    int team, by_rows, inner, unused;
-};
 
 #define OPERANDS TO(OUT, out), FROM(BASE, a), FROM(uchar, where), TO(uchar, scratch)
 #define ARGUMENTS out, out_at, a, a_at, where, where_at, scratch, scratch_at
@@ -136,5 +118,3 @@ static void finish(OPERANDS, const struct shape *g, const struct work *w, struct
 #endif
 #endif
 }
-
-#endif

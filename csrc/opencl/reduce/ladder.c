@@ -17,25 +17,11 @@
 
 enum { FLIP = 1, VALUE = 2, SLOT = 32 }; /* bytes of an accumulator in scratch, at most */
 
-/* The structs that finish.cl declares for kernels. */
-typedef struct shape {
-    int64_t kept, reduced, outputs, count;
-    gop_cl_axes axes; /* out, in, where; without its fourth operand, and so the last member */
-} shape;
-
-typedef struct work {
-    int64_t leaves, nodes, each, counts;
-    uint64_t initial[2];
-    int64_t tasks;
-    int node_leaves, turns, flags, has_where, has_initial, is_mean, team, by_rows, inner,
-        unused;
-} work;
-
 /* One reduction of one array. A mean with a mask is two: the first one counts. */
 typedef struct reduce_job {
     gop_cl_build build;
-    shape shape;
-    work work;
+    struct shape shape;
+    struct work work;
     int64_t groups;   /* work-groups */
     int group, items; /* work-items of them; elements of a vector */
     int shared;       /* where the options begin that the root's build has too */
@@ -117,7 +103,7 @@ static uint64_t bits_of(gop_dtype dtype, double value)
     return bits;
 }
 
-static void set_initial(const gop_task *task, work *w)
+static void set_initial(const gop_task *task, struct work *w)
 {
     const gop_reduce_params *const p = &task->call->params.reduce;
     const int is_extreme = p->op == GOP_MIN || p->op == GOP_MAX;
@@ -135,7 +121,7 @@ static void set_initial(const gop_task *task, work *w)
 /* ---- jobs ---- */
 
 /* Whether neighbours in memory belong to several outputs rather than to one. */
-static int is_across(const shape *s)
+static int is_across(const struct shape *s)
 {
     return s->kept && s->reduced &&
            gop_cl_magnitude(s->axes.stride[1][s->kept - 1]) <
@@ -143,7 +129,7 @@ static int is_across(const shape *s)
 }
 
 /* Of a mask itself, into dense outputs. */
-static void set_counting(shape *s)
+static void set_counting(struct shape *s)
 {
     int64_t stride = 1;
     memcpy(s->axes.stride[1], s->axes.stride[2], sizeof s->axes.stride[1]);
@@ -202,7 +188,7 @@ static gop_status run_job(gop_ctx *ctx, const reduce_job *job, const gop_array *
     GOP_CL_SAY(&l, job->work);
     GOP_TRY(gop_cl_run(ctx, &l));
     if (job->work.nodes <= 1) return GOP_OK;
-    work folding = job->work;
+    struct work folding = job->work;
     folding.team = 1;
     while (2 * folding.team <= job->group && folding.team * EACH < folding.nodes)
         folding.team *= 2;
@@ -253,7 +239,7 @@ static gop_status plan_of(const gop_ctx *ctx, const gop_task *task, const gop_cl
     memset(p, 0, sizeof *p);
     job->build.names = names;
     plan->launch = launch;
-    job->shape = (shape){g->kept, g->reduced, g->outputs, g->count, {0}};
+    job->shape = (struct shape){g->kept, g->reduced, g->outputs, g->count, {0}};
     GOP_TRY(gop_cl_set_axes(names, "", g->kept + g->reduced, g->extent, 3, stride,
                             &job->shape.axes));
     set_initial(task, &job->work);
@@ -365,7 +351,7 @@ static gop_status by_adding_groups(const gop_ctx *ctx, const gop_task *task,
 enum { LOADED = 16 }; /* bytes of accumulators that a work-item loads elements for at once */
 
 /* Nodes of an output, of 2^node_leaves leaves. */
-static void set_nodes(work *w, int node_leaves)
+static void set_nodes(struct work *w, int node_leaves)
 {
     w->node_leaves = node_leaves;
     w->nodes = w->leaves ? gop_cl_ceil(w->leaves, INT64_C(1) << node_leaves) : 1;
@@ -375,7 +361,7 @@ static void set_nodes(work *w, int node_leaves)
  * where a vector may begin. */
 static int has_vectors(const gop_task *task, const reduce_job *job)
 {
-    const shape *const s = &job->shape;
+    const struct shape *const s = &job->shape;
     const int64_t inner = is_across(s) ? s->kept - 1 : s->kept;
     const int64_t bytes = gop_cl_item(task->in[0].dtype), *const stride = s->axes.stride[1];
     uint64_t bits = (uintptr_t)task->in[0].data / (uint64_t)bytes;
@@ -392,8 +378,8 @@ static int has_vectors(const gop_task *task, const reduce_job *job)
 static void set_teams(const gop_task *task, reduce_job *job, int group, int across)
 {
     enum { SIDE_BY_SIDE = 32 }; /* outputs that are neighbours, at most */
-    const shape *const s = &job->shape;
-    work *const w = &job->work;
+    const struct shape *const s = &job->shape;
+    struct work *const w = &job->work;
     const int most = job->items > 1 ? (int)task->tune[1] : SIDE_BY_SIDE;
     int lanes = 1, side = 1;
     while (lanes < LANES && lanes < s->count) lanes *= 2;
@@ -409,7 +395,7 @@ static void set_teams(const gop_task *task, reduce_job *job, int group, int acro
 static void set_tasks(reduce_job *job, int group, int across, int64_t wanted)
 {
     enum { LEVELS = 6, SHARE = 4 }; /* 2^6 leaves of a node at most; leaves of a team */
-    work *const w = &job->work;
+    struct work *const w = &job->work;
     const int64_t units = job->shape.outputs / (across ? job->items : 1);
     const int side = group / w->team;
     int levels = 0;
@@ -433,8 +419,8 @@ static void set_tasks(reduce_job *job, int group, int across, int64_t wanted)
 static void share_tree(const gop_ctx *ctx, const gop_task *task, reduce_job *job, char *options,
                        size_t room)
 {
-    const shape *const s = &job->shape;
-    work *const w = &job->work;
+    const struct shape *const s = &job->shape;
+    struct work *const w = &job->work;
     const int across = is_across(s), is_vector = has_vectors(task, job);
     const int64_t wanted = ctx->info.processors * task->tune[2];
     int group = 32;
@@ -485,7 +471,7 @@ static void share_rows(const gop_ctx *ctx, reduce_job *job, int64_t wanted)
 static void share_columns(const gop_ctx *ctx, reduce_job *job, int64_t wanted, int strip)
 {
     enum { MOST_LEAVES = 6 }; /* a node of columns is 2^6 leaves at most */
-    const shape *const s = &job->shape;
+    const struct shape *const s = &job->shape;
     const int64_t inner = s->kept - 1, line = s->axes.extent[inner];
     const int is_narrow = s->count >= LEAF && s->reduced == 1 &&
                           s->axes.stride[1][inner] == 1 && s->axes.stride[1][s->kept] == line &&
@@ -507,7 +493,7 @@ static void share_columns(const gop_ctx *ctx, reduce_job *job, int64_t wanted, i
 static int are_turned(const gop_task *task, const reduce_job *job)
 {
     enum { MOST = 16 };
-    const shape *const s = &job->shape;
+    const struct shape *const s = &job->shape;
     return s->kept == 1 && s->reduced == 1 && s->count > 1 && s->count <= MOST &&
            (s->count & (s->count - 1)) == 0 && s->axes.stride[1][1] == 1 &&
            s->axes.stride[1][0] == s->count && !job->work.has_where && job->items > 1 &&
@@ -518,7 +504,7 @@ static void share_chunks(const gop_ctx *ctx, const gop_task *task, reduce_job *j
                          char *options, size_t room)
 {
     enum { FEW = 64 }; /* elements of an output: many outputs then go side by side */
-    const shape *const s = &job->shape;
+    const struct shape *const s = &job->shape;
     const int64_t wanted = (int64_t)ctx->info.processors * CHUNKS_PER_UNIT;
     const int of_best = job->items == 1 ? VECTOR / 4 : 1; /* no vectors, but as many numbers */
     const int strip = (int)task->tune[0] * of_best;

@@ -8,9 +8,6 @@
  *   EXTREME and TRUTH: the least of keys, integers in the order of the elements;
  *   BEST: the least key and where it is, one element at a time.
  */
-#ifndef MAP_CL
-#define MAP_CL
-
 #include "opencl/halves.cl"
 
 #if defined(COMPLEX) && (defined(TOTAL) || defined(PROD))
@@ -235,5 +232,3 @@ static R fold(R a, R b)
 #define FOLD_NODES(a, b) fold_one(a, b)
 #endif
 #include "opencl/tree.cl"
-
-#endif

@@ -95,14 +95,14 @@ gop_status gop_cl_run(gop_ctx *ctx, const gop_cl_launch *launch)
 
 gop_status gop_cl_set_axes(const gop_cl_names *names, const char *kind, int rank,
                            const int64_t *extent, int operands, const int64_t *const stride[],
-                           gop_cl_axes *axes)
+                           struct axes *axes)
 {
-    if (rank > GOP_CL_AXES)
+    if (rank > MOST_AXES)
         return gop_fail(
             GOP_REFUSED,
             "%s: kernel '%s' takes %d %saxes that cannot be merged, this call has %d; "
             "another device such as 'cpu' takes them",
-            names->op, names->row, GOP_CL_AXES, kind, rank);
+            names->op, names->row, MOST_AXES, kind, rank);
     axes->rank = rank;
     axes->size = 1;
     for (int axis = 0; axis < rank; axis++) {

@@ -3,9 +3,6 @@
  *
  * The build defines BYTES, of an item: 1, 2, 4, 8 or 16; INDEX, as in axes.cl.
  */
-#ifndef ITEM_CL
-#define ITEM_CL
-
 #define OPERANDS_TOLD 2
 #include "opencl/axes.cl"
 
@@ -19,6 +16,4 @@ typedef uint item;
 typedef ulong item;
 #else
 typedef ulong2 item;
-#endif
-
 #endif

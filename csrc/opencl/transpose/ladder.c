@@ -11,17 +11,11 @@
 
 #include "opencl/opencl.h"
 
-/* The struct that plane.cl declares for kernels. */
-typedef struct gop_cl_plane {
-    int64_t nx, ny, in_x, in_y, out_x, out_y;
-    int64_t across, up, tiles;
-} gop_cl_plane;
-
 /* The plan of every row. */
 typedef struct planned {
     gop_cl_build build;
-    gop_cl_plane plane;        /* of kernels that have tiles */
-    gop_cl_axes axes;          /* all, or those around the plane */
+    struct plane plane;        /* of kernels that have tiles */
+    struct axes axes;          /* all, or those around the plane */
     gop_dtype dtype;           /* of as many bytes as an item of the kernel */
     int64_t chunk;             /* tiles or items of a work-item; 0: it is not told */
     int has_plane, wide, high; /* work-items of a group, which has a tile without a chunk */
@@ -84,7 +78,7 @@ static void join_items(const gop_task *task, planned *own)
 {
     static const gop_dtype of_bytes[] = {
         [2] = GOP_UINT16, [4] = GOP_UINT32, [8] = GOP_UINT64, [16] = GOP_COMPLEX128};
-    gop_cl_axes *const a = &own->axes;
+    struct axes *const a = &own->axes;
     const int64_t last = a->rank - 1, item = gop_cl_item(task->in[0].dtype);
     int64_t joined = 1;
     if (last < 0 || a->stride[0][last] != 1 || a->stride[1][last] != 1) return;
@@ -130,7 +124,7 @@ static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, const gop_
 static gop_status find_plane(const gop_task *task, planned *own)
 {
     const gop_permutation *g = &task->geometry.permutation;
-    gop_cl_axes *const b = &own->axes;
+    struct axes *const b = &own->axes;
     const int y = g->rank - 1;
     int x = y;
     for (int axis = 0; axis < g->rank; axis++)
@@ -150,7 +144,7 @@ static gop_status find_plane(const gop_task *task, planned *own)
         b->stride[1][b->rank++] = g->in[axis];
     }
     b->size /= g->extent[x] * g->extent[y];
-    own->plane = (gop_cl_plane){.nx = g->extent[x],
+    own->plane = (struct plane){.nx = g->extent[x],
                                 .ny = g->extent[y],
                                 .in_x = g->in[x],
                                 .in_y = g->in[y],
@@ -163,7 +157,7 @@ static gop_status find_plane(const gop_task *task, planned *own)
 /* Tiles of so many items; the build is told how many axes the batch has, and more. */
 static void lay_tiles(planned *own, int side_x, int side_y, const char *more)
 {
-    gop_cl_plane *const p = &own->plane;
+    struct plane *const p = &own->plane;
     char *const options = own->build.options;
     p->across = gop_cl_ceil(p->nx, side_x);
     p->up = gop_cl_ceil(p->ny, side_y);
@@ -193,7 +187,7 @@ static gop_status by_tiles(const gop_ctx *ctx, const gop_task *task, const gop_c
 static int vector_of(const gop_task *task, const planned *own)
 {
     enum { MOST = 16 };
-    const gop_cl_plane *const p = &own->plane;
+    const struct plane *const p = &own->plane;
     int64_t items = p->nx | p->ny | p->in_y | p->out_x;
     if (p->in_x != 1 || p->out_y != 1) return 0;
     for (int axis = 0; axis < own->axes.rank; axis++)

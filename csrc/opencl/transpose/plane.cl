@@ -2,17 +2,7 @@
  * plane.cl - the plane of the two axes that count, cut into tiles: x is the input's fastest
  * axis, y the output's. All others are a batch of such planes.
  */
-#ifndef PLANE_CL
-#define PLANE_CL
-
 #include "opencl/transpose/item.cl"
-
-/* Of gop_cl_plane (transpose/plan.c). Strides are in items. */
-struct plane {
-    long nx, ny, in_x, in_y, out_x, out_y;
-    long across, up; /* tiles along x, and along y */
-    long tiles;      /* of all batches */
-};
 
 struct tile {
     long x, y;     /* its first item */
@@ -38,5 +28,3 @@ static struct tile tile_of(const struct plane *p, const struct axes *batch, long
     const struct tile t = {(long)x * side_x, (long)y * side_y, at[0], at[1]};
     return t;
 }
-
-#endif
