@@ -88,6 +88,12 @@ struct range {
     long i0, i1, j0, j1;
 };
 
+/* A set of points to be sorted. */
+struct set {
+    long row, col, type_row;
+    int n, room, cells; /* room: numbers from x to y of what is sorted */
+};
+
 struct grid {
     int n[3], reach[3], room[2]; /* room: numbers from x to y of each set */
     short first[GRID_ROWS], last[GRID_ROWS];

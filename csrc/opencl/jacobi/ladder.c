@@ -1,13 +1,10 @@
 /*
- * ladder.c - jacobi on OpenCL: what core's loop of the solver asks for, its rows in the order
- * of reading, and which of them runs.
+ * ladder.c - jacobi on OpenCL: what core's loop of the solver asks for, its row.
  *
  * The solver repeats a kernel of jacobi_step, so its floor is that kernel's: A read once a
  * step. What it adds is the norm of the residual at each check, for which the host waits. The
  * device sums squares leaf by leaf of tree/v1; the sums come to the host, which folds them.
  */
-#include <stdio.h>
-
 #include "core/arrays/leaf_norms.h"
 #include "core/numerics.h"
 #include "core/ops/jacobi_solve.h"
@@ -43,21 +40,19 @@ static size_t offset_of(const gop_task *task, int what)
     return SUMS * each + (sums + 255) / 256 * 256;
 }
 
-/* Column `from_column` of an array to column `to_column` of another; places are in items. */
+/* A column, or zeros, to another; columns begin so many items further on. */
 static gop_status copy_column(const solver *s, const gop_array *from, int64_t from_at,
                               int64_t from_row, const gop_array *to, int64_t to_at,
                               int64_t to_row, int is_zero)
 {
-    gop_cl_launch launch = gop_cl_launch_of(&s->columns, s->n, gop_cl_group(s->ctx, GROUP));
-    launch.shift[0] = from_at;
-    launch.shift[1] = to_at;
-    gop_cl_give(&launch, from, 0);
-    gop_cl_give(&launch, to, 1);
-    GOP_CL_SAY(&launch, s->n);
-    GOP_CL_SAY(&launch, from_row);
-    GOP_CL_SAY(&launch, to_row);
-    GOP_CL_SAY(&launch, is_zero);
-    return s->n > 0 ? gop_cl_run(s->ctx, &launch) : GOP_OK;
+    if (s->n == 0) return GOP_OK;
+    return gop_cl_run(s->ctx,
+                      &(gop_cl_launch){.build = &s->columns,
+                                       .items = s->n,
+                                       .group = gop_cl_group(s->ctx, GROUP),
+                                       .operand = {{from, 0, from_at}, {to, 1, to_at}},
+                                       .value = {GOP_CL_VALUE(s->n), GOP_CL_VALUE(from_row),
+                                                 GOP_CL_VALUE(to_row), GOP_CL_VALUE(is_zero)}});
 }
 
 /* Between a float64 array of the device, without gaps, and the host. */
@@ -91,18 +86,16 @@ static gop_status sum_leaves(const gop_leaf_sums *of, int64_t first, int64_t col
     const norming *const job = (const norming *)of;
     const solver *const s = job->solver;
     const int group = gop_cl_group(s->ctx, GROUP);
-    gop_cl_launch launch = gop_cl_launch_of(&s->columns, s->leaves * columns * group, group);
-    launch.kernel = "jacobi_leaves_kernel";
-    launch.shift[0] = first * job->col;
-    gop_cl_give(&launch, job->v, 0);
-    gop_cl_give(&launch, &s->sums, 1);
-    GOP_CL_SAY(&launch, s->n);
-    GOP_CL_SAY(&launch, s->leaves);
-    GOP_CL_SAY(&launch, job->row);
-    GOP_CL_SAY(&launch, job->col);
-    GOP_CL_SAY(&launch, scale);
-    GOP_CL_SAY(&launch, is_largest);
-    GOP_TRY(gop_cl_run(s->ctx, &launch));
+    GOP_TRY(gop_cl_run(
+        s->ctx,
+        &(gop_cl_launch){.build = &s->columns,
+                         .kernel = "jacobi_leaves_kernel",
+                         .items = s->leaves * columns * group,
+                         .group = group,
+                         .operand = {{job->v, 0, first * job->col}, GOP_CL_WRITES(&s->sums)},
+                         .value = {GOP_CL_VALUE(s->n), GOP_CL_VALUE(s->leaves),
+                                   GOP_CL_VALUE(job->row), GOP_CL_VALUE(job->col),
+                                   GOP_CL_VALUE(scale), GOP_CL_VALUE(is_largest)}}));
     gop_array sums = s->sums;
     sums.shape[0] = s->leaves * columns;
     return bring(s, &sums, s->leaf);
@@ -173,8 +166,8 @@ static solver *begin(gop_ctx *ctx, const gop_task *task)
     for (int i = 0; i < 2; i++) s->solve.iterate[i] = s->vector[i].data;
     s->solve.residual = s->vector[RESIDUAL].data;
     s->sums = gop_cl_in_scratch(task->scratch, offset_of(task, SUMS), GOP_FLOAT64, leaves * k);
-    snprintf(s->columns.options, GOP_CL_OPTIONS, "-DBASE=%s -D%s -DLANES=1 -DDOUBLE -DGROUP=%d",
-             kind->base, kind->word, gop_cl_group(ctx, GROUP));
+    gop_cl_define(&s->columns, "-DBASE=%s -D%s -DLANES=1 -DDOUBLE -DGROUP=%d", kind->base,
+                  kind->word, gop_cl_group(ctx, GROUP));
     return s;
 }
 

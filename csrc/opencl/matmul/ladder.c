@@ -1,13 +1,10 @@
 /*
- * ladder.c - the OpenCL kernels of matmul: their plans and launches, the rows in the order of
- * reading, and which of them runs. Each kernel is in the file of its name, <kernel>.cl, which
- * the device's driver compiles.
+ * ladder.c - matmul on OpenCL: plans and launches, rows, candidates.
  *
  * Floor: 2 m n k operations. What makes it hard: each needs two numbers, which have to come
  * from nearer than memory. On a GPU that is local memory and then private memory, on a CPU
  * caches and registers.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "opencl/opencl.h"
@@ -21,13 +18,8 @@ typedef struct multiplying {
     struct part part; /* the first one, which is the largest */
     int64_t batches;
     int group, down, across; /* work-items of a group; rows and columns of its outputs */
-    int is_turned;           /* of thin */
+    int is_turned;           /* out^T = b^T a^T: what a is in the kernel is the second input */
 } multiplying;
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* The type of sums, and its bytes. */
 static const char *sum_of(gop_dtype dtype)
@@ -48,7 +40,7 @@ static void cut(struct part *p, double k, double work)
 {
     enum { LEAST = 192 };
     while ((double)p->rows * (double)p->columns * k > work) {
-        int64_t *const side = p->rows > p->columns ? &p->rows : &p->columns;
+        long *const side = p->rows > p->columns ? &p->rows : &p->columns;
         if (*side <= LEAST) return;
         *side = gop_cl_ceil(*side / 2, LEAST) * LEAST;
     }
@@ -69,30 +61,10 @@ static struct part part_of(const multiplying *own, int64_t step)
     p.column = step % across * p.columns;
     p.row = step / across % down * p.rows;
     p.batch = step / (across * down) * p.batches;
-    p.columns = smaller(p.columns, own->product.n - p.column);
-    p.rows = smaller(p.rows, own->product.m - p.row);
-    p.batches = smaller(p.batches, own->batches - p.batch);
+    p.columns = gop_cl_smaller(p.columns, own->product.n - p.column);
+    p.rows = gop_cl_smaller(p.rows, own->product.m - p.row);
+    p.batches = gop_cl_smaller(p.batches, own->batches - p.batch);
     return p;
-}
-
-/* ---- launches ---- */
-
-static void say_product(gop_cl_launch *l, const struct product *p)
-{
-    gop_cl_say(l, sizeof *p - sizeof *p->batch.stride, p);
-}
-
-/* A launch of so many work-items over out, a and b, which the caller may change. */
-static gop_cl_launch launch_of(const gop_task *task, const struct part *p, int64_t items)
-{
-    const multiplying *const own = GOP_OWN(const multiplying, task->plan);
-    gop_cl_launch l = gop_cl_launch_of(&own->build, items, own->group);
-    gop_cl_give(&l, &task->out[0], 1);
-    gop_cl_give(&l, &task->in[own->is_turned], 0);
-    gop_cl_give(&l, &task->in[!own->is_turned], 0);
-    say_product(&l, &own->product);
-    GOP_CL_SAY(&l, *p);
-    return l;
 }
 
 static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
@@ -102,51 +74,61 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     const int64_t tiles =
         p.batches * gop_cl_ceil(p.rows, own->down) * gop_cl_ceil(p.columns, own->across);
     const int has_tile = own->down > 1; /* else groups are work-items */
-    const gop_cl_launch l = launch_of(task, &p, has_tile ? tiles * own->group : tiles);
-    return gop_cl_run(ctx, &l);
+    return gop_cl_run(
+        ctx,
+        &(gop_cl_launch){.build = &own->build,
+                         .items = has_tile ? tiles * own->group : tiles,
+                         .group = own->group,
+                         .operand = {GOP_CL_WRITES(&task->out[0]),
+                                     GOP_CL_READS(&task->in[own->is_turned]),
+                                     GOP_CL_READS(&task->in[!own->is_turned])},
+                         .value = {GOP_CL_VALUE_OF_AXES(3, own->product), GOP_CL_VALUE(p)}});
 }
+
+/* ---- plans ---- */
 
 /* Fills the plan of groups that have `down` by `across` outputs, in vectors of so many numbers,
  * cut into parts that take about 100 ms of a kernel so many times slower than the best. */
 static gop_status begin(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                        int lanes, double slower, const char *more, gop_plan *plan)
+                        int is_turned, int lanes, double slower, gop_plan *plan)
 {
     const double work = (gop_cl_is_cpu(ctx) ? 2e9 : 4e11) / slower;
     multiplying *const own = GOP_OWN(multiplying, plan);
     const gop_gemm *const g = &task->geometry.gemm;
     const gop_dtype dtype = task->in[0].dtype;
-    const int64_t *const stride[] = {g->out, g->a, g->b};
-    GOP_TRY(gop_cl_need_double(ctx, names->op, dtype, gop_cl_is_double(dtype)));
-    own->build.names = names;
-    own->is_turned = 0;
-    plan->launch = launch;
-    snprintf(own->build.options, GOP_CL_OPTIONS, "-DBASE=%s -D%s%s -DSUM=%s -DLANES=%d%s",
-             gop_cl_kinds[dtype].wrapping, gop_cl_kinds[dtype].word,
-             gop_cl_is_double(dtype) ? " -DDOUBLE" : "", sum_of(dtype), lanes, more);
-    memcpy(&own->product, g, offsetof(gop_gemm, batch_rank)); /* these have the same order */
-    GOP_TRY(gop_cl_set_axes(names, "batch ", g->batch_rank, g->extent, 3, stride,
-                            &own->product.batch));
+    struct product *const q = &own->product;
     struct part *const p = &own->part;
-    *p = (struct part){.batches = 1, .rows = g->m, .columns = g->n};
+    const int64_t *const stride[] = {g->out, is_turned ? g->b : g->a, is_turned ? g->a : g->b};
+    GOP_TRY(gop_cl_need_double(ctx, names->op, dtype, gop_cl_is_double(dtype)));
+    own->build = (gop_cl_build){names, ""};
+    own->is_turned = is_turned;
+    plan->launch = launch;
+    gop_cl_define(&own->build, "-DBASE=%s -D%s%s -DSUM=%s -DLANES=%d",
+                  gop_cl_kinds[dtype].wrapping, gop_cl_kinds[dtype].word,
+                  gop_cl_is_double(dtype) ? " -DDOUBLE" : "", sum_of(dtype), lanes);
+    memcpy(q, g, offsetof(gop_gemm, batch_rank)); /* these have the same order */
+    if (is_turned)
+        *q = (struct product){g->n,     g->m,     g->k,       g->b_col,   g->b_row,
+                              g->a_col, g->a_row, g->out_col, g->out_row, {0}};
+    GOP_TRY(gop_cl_set_axes(names, "batch ", g->batch_rank, g->extent, 3, stride, &q->batch));
+    *p = (struct part){.batches = 1, .rows = q->m, .columns = q->n};
     cut(p, (double)g->k, work);
     own->batches = g->batches;
-    const double one = (double)g->m * (double)g->n * (double)(g->k ? g->k : 1);
+    const double one = (double)g->m * (double)g->n * (double)gop_cl_larger(g->k, 1);
     while (p->batches < g->batches && 2.0 * (double)p->batches * one <= work) p->batches *= 2;
-    p->batches = smaller(p->batches, g->batches);
+    p->batches = gop_cl_smaller(p->batches, g->batches);
     set_steps(own, plan);
     return GOP_OK;
 }
 
-/* ---- an output, or a tile of them, a work-item ---- */
-
-/* Tunable "group". */
+/* An output a work-item. Tunable "group". */
 static gop_status by_items(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
                            gop_plan *plan)
 {
     multiplying *const own = GOP_OWN(multiplying, plan);
     own->group = gop_cl_group(ctx, task->tune[0]);
     own->down = own->across = 1;
-    return begin(ctx, task, names, gop_cl_kinds[task->in[0].dtype].parts, 64, "", plan);
+    return begin(ctx, task, names, 0, gop_cl_kinds[task->in[0].dtype].parts, 64, plan);
 }
 
 /* Tunable "tile". */
@@ -155,12 +137,12 @@ static gop_status by_tiles(const gop_ctx *ctx, const gop_task *task, const gop_c
 {
     multiplying *const own = GOP_OWN(multiplying, plan);
     const int tile = (int)task->tune[0];
-    char more[32];
-    GOP_TRY(gop_cl_need_group(ctx, names, tile * tile, 0));
     own->group = tile * tile;
     own->down = own->across = tile;
-    snprintf(more, sizeof more, " -DTILE=%d", tile);
-    return begin(ctx, task, names, gop_cl_kinds[task->in[0].dtype].parts, 32, more, plan);
+    GOP_TRY(gop_cl_need_group(ctx, names, own->group, 0));
+    GOP_TRY(begin(ctx, task, names, 0, gop_cl_kinds[task->in[0].dtype].parts, 32, plan));
+    gop_cl_define(&own->build, " -DTILE=%d", tile);
+    return GOP_OK;
 }
 
 /* Whether neighbours of an operand are terms of a sum. */
@@ -201,52 +183,27 @@ static gop_status by_private_tiles(const gop_ctx *ctx, const gop_task *task,
     const int whole =
         is_whole(&task->in[0], g->batch_rank, g->a, g->m, g->a_row, g->k, g->a_col, wide) &&
         is_whole(&task->in[1], g->batch_rank, g->b, g->n, g->b_col, g->k, g->b_row, wide);
-    char more[192];
     own->group = down * ACROSS;
     own->down = side * down;
     own->across = side * ACROSS;
     GOP_TRY(gop_cl_need_group(ctx, names, own->group,
                               2 * depth * ((own->down + own->across) * bytes + 32)));
-    snprintf(more, sizeof more,
-             " -DSIDE=%d -DDOWN=%d -DACROSS=%d -DDEPTH=%d -DQUAD=%d -DA_ALONG=%d -DB_ALONG=%d"
-             "%s%s",
-             side, down, ACROSS, depth, quad, is_along(g->a_row, g->a_col),
-             is_along(g->b_col, g->b_row), whole ? " -DWHOLE" : "",
-             bytes > 4 ? "" : gop_cl_registers(ctx, " -cl-nv-maxrregcount=128"));
-    return begin(ctx, task, names, parts, 8, more, plan);
+    GOP_TRY(begin(ctx, task, names, 0, parts, 8, plan));
+    gop_cl_define(&own->build,
+                  " -DSIDE=%d -DDOWN=%d -DACROSS=%d -DDEPTH=%d -DQUAD=%d -DA_ALONG=%d "
+                  "-DB_ALONG=%d%s%s",
+                  side, down, ACROSS, depth, quad, is_along(g->a_row, g->a_col),
+                  is_along(g->b_col, g->b_row), whole ? " -DWHOLE" : "",
+                  bytes > 4 ? "" : gop_cl_registers(ctx, " -cl-nv-maxrregcount=128"));
+    return GOP_OK;
 }
 
-/* ---- few rows or columns ---- */
-
-#define SWAP(a, b)                                                                             \
-    do {                                                                                       \
-        const int64_t swap = a;                                                                \
-        a = b;                                                                                 \
-        b = swap;                                                                              \
-    } while (0)
-
-/* Where rows are many, a is what b is in the kernel. */
-static void turn(multiplying *own)
-{
-    struct product *const p = &own->product;
-    own->is_turned = 1;
-    SWAP(p->m, p->n);
-    SWAP(p->a_row, p->b_col);
-    SWAP(p->a_col, p->b_row);
-    SWAP(p->out_row, p->out_col);
-    for (int d = 0; d < p->batch.rank; d++) SWAP(p->batch.stride[1][d], p->batch.stride[2][d]);
-    SWAP(own->part.rows, own->part.columns);
-}
-
+/* Few rows, or few columns. */
 static gop_status thin(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
                        gop_plan *plan)
 {
-    enum {
-        MOST = 3,
-        STRIP = 64,
-        SHORT = 8
-    }; /* rows or columns; vectors of a work-item, and
-          where those would be too few */
+    /* Rows or columns; vectors of a work-item, and where those would be too few. */
+    enum { MOST = 3, STRIP = 64, SHORT = 8 };
     multiplying *const own = GOP_OWN(multiplying, plan);
     const gop_gemm *const g = &task->geometry.gemm;
     const gop_dtype dtype = task->in[0].dtype;
@@ -254,9 +211,8 @@ static gop_status thin(const gop_ctx *ctx, const gop_task *task, const gop_cl_na
     const int is_along = (is_high ? g->a_row : g->b_col) == 1;
     const int is_across = !is_along && (is_high ? g->a_col : g->b_row) == 1;
     const int lanes = is_along ? (int)(VECTOR / sum_bytes(dtype)) : gop_cl_block(dtype);
-    const int64_t rows = is_high ? g->n : g->m, columns = is_high ? g->m : g->n;
+    const int64_t rows = gop_cl_smaller(g->m, g->n), columns = gop_cl_larger(g->m, g->n);
     int strip = STRIP;
-    char more[48];
     if (rows > MOST || gop_cl_kinds[dtype].parts == 2)
         return gop_fail(GOP_REFUSED,
                         "matmul: kernel 'thin' is for products of real numbers with at most %d "
@@ -265,14 +221,13 @@ static gop_status thin(const gop_ctx *ctx, const gop_task *task, const gop_cl_na
     while (strip > SHORT && g->batches * rows * gop_cl_ceil(columns, strip * lanes) <
                                 2 * (int64_t)ctx->info.processors)
         strip /= 2;
-    snprintf(more, sizeof more, " -DSTRIP=%d%s", strip,
-             is_along    ? " -DALONG"
-             : is_across ? " -DACROSS"
-                         : "");
     own->group = own->down = 1;
     own->across = strip * lanes;
-    GOP_TRY(begin(ctx, task, names, lanes, 16, more, plan));
-    if (is_high) turn(own);
+    GOP_TRY(begin(ctx, task, names, is_high, lanes, 16, plan));
+    gop_cl_define(&own->build, " -DSTRIP=%d%s", strip,
+                  is_along    ? " -DALONG"
+                  : is_across ? " -DACROSS"
+                              : "");
     return GOP_OK;
 }
 
@@ -301,30 +256,29 @@ static int64_t panel_parts(gop_dtype dtype, const struct part *p, int64_t k, int
 }
 
 static gop_status pack(gop_ctx *ctx, const gop_task *task, const struct part *of, int is_b,
-                       const gop_array *panels, int64_t shift)
+                       const gop_array *panels)
 {
     const multiplying *const own = GOP_OWN(const multiplying, task->plan);
     const struct product *const p = &own->product;
-    const int64_t width = width_of(task->in[0].dtype, is_b);
-    const int64_t lines = is_b ? of->columns : of->rows;
-    const struct packing q = {lines,
-                              width,
-                              p->k,
-                              is_b ? of->column : of->row,
-                              is_b ? p->b_col : p->a_row,
-                              is_b ? p->b_row : p->a_col,
-                              of->batch,
-                              gop_cl_ceil(lines, width),
-                              is_b};
-    gop_cl_launch l =
-        gop_cl_launch_of(&own->build, of->batches * q.panels * gop_cl_ceil(p->k, PIECE), 1);
-    l.kernel = "matmul_pack_kernel";
-    l.shift[0] = shift;
-    gop_cl_give(&l, panels, 1);
-    gop_cl_give(&l, &task->in[is_b], 0);
-    say_product(&l, p);
-    GOP_CL_SAY(&l, q);
-    return gop_cl_run(ctx, &l);
+    const gop_dtype dtype = task->in[0].dtype;
+    const int64_t width = width_of(dtype, is_b), lines = is_b ? of->columns : of->rows;
+    const struct packing q = {.lines = lines,
+                              .width = width,
+                              .k = p->k,
+                              .first = is_b ? of->column : of->row,
+                              .line_apart = is_b ? p->b_col : p->a_row,
+                              .l_apart = is_b ? p->b_row : p->a_col,
+                              .batch = of->batch,
+                              .panels = gop_cl_ceil(lines, width),
+                              .is_b = is_b};
+    const int64_t shift = is_b ? of->batches * panel_parts(dtype, of, p->k, 0) : 0;
+    return gop_cl_run(
+        ctx, &(gop_cl_launch){.build = &own->build,
+                              .items = of->batches * q.panels * gop_cl_ceil(p->k, PIECE),
+                              .group = 1,
+                              .kernel = "matmul_pack_kernel",
+                              .operand = {{panels, 1, shift}, GOP_CL_READS(&task->in[is_b])},
+                              .value = {GOP_CL_VALUE_OF_AXES(3, *p), GOP_CL_VALUE(q)}});
 }
 
 static gop_status launch_packed(gop_ctx *ctx, const gop_task *task, int64_t step)
@@ -333,43 +287,40 @@ static gop_status launch_packed(gop_ctx *ctx, const gop_task *task, int64_t step
     const struct part p = part_of(own, step);
     const gop_dtype dtype = task->in[0].dtype;
     const int64_t blocks = gop_cl_ceil(gop_cl_ceil(p.rows, width_of(dtype, 0)), BLOCK);
-    const int64_t sum = sum_bytes(dtype), k = own->product.k;
+    const int64_t sum = sum_bytes(dtype);
     const gop_array panels =
         gop_cl_in_scratch(task->scratch, 0, sum == 4 ? GOP_FLOAT32 : GOP_FLOAT64,
                           (int64_t)task->plan->scratch / sum);
-    gop_cl_launch l =
-        launch_of(task, &p, p.batches * blocks * gop_cl_ceil(p.columns, width_of(dtype, 1)));
-    l.operands = 2;
-    l.operand[1].array = &panels;
-    if (k > 0) {
-        GOP_TRY(pack(ctx, task, &p, 0, &panels, 0));
-        GOP_TRY(pack(ctx, task, &p, 1, &panels, p.batches * panel_parts(dtype, &p, k, 0)));
-    }
-    return gop_cl_run(ctx, &l);
+    for (int is_b = 0; is_b < 2 && own->product.k > 0; is_b++)
+        GOP_TRY(pack(ctx, task, &p, is_b, &panels));
+    return gop_cl_run(
+        ctx, &(gop_cl_launch){
+                 .build = &own->build,
+                 .items = p.batches * blocks * gop_cl_ceil(p.columns, width_of(dtype, 1)),
+                 .group = 1,
+                 .operand = {GOP_CL_WRITES(&task->out[0]), GOP_CL_READS(&panels)},
+                 .value = {GOP_CL_VALUE_OF_AXES(3, own->product), GOP_CL_VALUE(p)}});
 }
 
 static gop_status packed(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
                          gop_plan *plan)
 {
     multiplying *const own = GOP_OWN(multiplying, plan);
+    struct part *const p = &own->part;
     const gop_gemm *const g = &task->geometry.gemm;
     const gop_dtype dtype = task->in[0].dtype;
-    char more[48];
     if (g->m < LEAST || g->n < LEAST)
         return gop_fail(
             GOP_REFUSED,
             "matmul: kernel 'packed' is for products of %d rows and columns or more, "
             "this one has %lld and %lld",
             LEAST, (long long)g->m, (long long)g->n);
-    own->group = own->down = own->across = 1;
-    snprintf(more, sizeof more, " -DROWS=%d -DPIECE=%d -DBLOCK=%d", (int)width_of(dtype, 0),
-             PIECE, BLOCK);
-    GOP_TRY(begin(ctx, task, names, (int)width_of(dtype, 1), 1, more, plan));
-    struct part *const p = &own->part;
+    GOP_TRY(begin(ctx, task, names, 0, (int)width_of(dtype, 1), 1, plan));
+    gop_cl_define(&own->build, " -DROWS=%d -DPIECE=%d -DBLOCK=%d", (int)width_of(dtype, 0),
+                  PIECE, BLOCK);
     const int64_t each = panel_parts(dtype, p, g->k, 0) + panel_parts(dtype, p, g->k, 1);
-    const int64_t bytes = (each ? each : 1) * sum_bytes(dtype);
-    if (p->batches > 1 && p->batches * bytes > ROOM)
-        p->batches = ROOM / bytes > 1 ? ROOM / bytes : 1;
+    const int64_t bytes = gop_cl_larger(each, 1) * sum_bytes(dtype);
+    if (p->batches * bytes > ROOM) p->batches = gop_cl_larger(ROOM / bytes, 1);
     set_steps(own, plan);
     plan->scratch = (size_t)(p->batches * bytes);
     plan->launch = launch_packed;

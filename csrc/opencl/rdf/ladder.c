@@ -1,13 +1,10 @@
 /*
- * ladder.c - the OpenCL kernels of rdf: their plans and launches, the rows in the order of
- * reading, and which of them runs. Each kernel is in the file of its name, <kernel>.cl, which
- * the device's driver compiles.
+ * ladder.c - rdf on OpenCL: plans and launches, rows, candidates.
  *
  * The floor is arithmetic, about ten operations a pair. What makes it hard is the histogram:
  * all work-items increment the same few counters. GPUs bring those to local memory, a CPU to
  * each work-item.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "core/ops/rdf.h"
@@ -46,13 +43,12 @@ typedef struct planned {
 
 /* ---- what kernels are told ---- */
 
-static void set_options(const gop_ctx *ctx, const gop_task *task, const char *more,
-                        char options[GOP_CL_OPTIONS])
+static void define_points(const gop_ctx *ctx, const gop_task *task, gop_cl_build *build)
 {
     const gop_pairs *p = &task->geometry.pairs;
-    snprintf(options, GOP_CL_OPTIONS, "-DBASE=%s -DLANES=1 -DBOX=%d%s%s %s",
-             task->in[0].dtype == GOP_FLOAT32 ? "float" : "double -DDOUBLE", p->box,
-             p->types ? " -DTYPED" : "", p->box ? gop_cl_quotients(ctx) : "", more);
+    gop_cl_define(build, "-DBASE=%s -DLANES=1 -DBOX=%d%s%s",
+                  task->in[0].dtype == GOP_FLOAT32 ? "float" : "double -DDOUBLE", p->box,
+                  p->types ? " -DTYPED" : "", p->box ? gop_cl_quotients(ctx) : "");
 }
 
 /* The labels of a set, or what stands for them where there are none. */
@@ -121,12 +117,13 @@ static gop_status sum(gop_ctx *ctx, const gop_task *task, const gop_array *slots
 {
     const gop_cl_build build = {&sorting, "-DBASE=float -DLANES=1 -DBOX=0 -DONE"};
     const struct call call = call_of(task);
-    gop_cl_launch l = gop_cl_launch_of(&build, call.counters, gop_cl_group(ctx, 64));
-    gop_cl_give(&l, slots, 0);
-    gop_cl_give(&l, &task->out[0], 1);
-    GOP_CL_SAY(&l, call);
-    GOP_CL_SAY(&l, count);
-    return call.counters ? gop_cl_run(ctx, &l) : GOP_OK;
+    if (call.counters == 0) return GOP_OK;
+    return gop_cl_run(
+        ctx, &(gop_cl_launch){.build = &build,
+                              .items = call.counters,
+                              .group = gop_cl_group(ctx, 64),
+                              .operand = {GOP_CL_READS(slots), GOP_CL_WRITES(&task->out[0])},
+                              .value = {GOP_CL_VALUE(call), GOP_CL_VALUE(count)}});
 }
 
 /* ---- points sorted into the cells of a grid: the launches of sorting.cl ---- */
@@ -146,14 +143,13 @@ static void plan_sorting(const gop_ctx *ctx, const gop_task *task, const gop_gri
 {
     const gop_pairs *p = &task->geometry.pairs;
     const gop_near near = gop_near_of(p, task->in[0].dtype == GOP_FLOAT32);
-    char more[32];
     if (one) own->grid = (gop_grid){.n = {1, 1, 1}, .span = 1, .cost = INFINITY};
     else own->grid = gop_grid_choose(p, &near, costs);
     own->cells = own->grid.n[0] * own->grid.n[1] * own->grid.n[2];
-    snprintf(more, sizeof more, "-DGROUP=%d%s", gop_cl_group(ctx, SCANNED),
-             own->cells == 1 ? " -DONE" : "");
-    own->build.names = &sorting;
-    set_options(ctx, task, more, own->build.options);
+    own->build = (gop_cl_build){&sorting, ""};
+    define_points(ctx, task, &own->build);
+    gop_cl_define(&own->build, " -DGROUP=%d%s", gop_cl_group(ctx, SCANNED),
+                  own->cells == 1 ? " -DONE" : "");
     for (int k = 0; k <= !p->one_set; k++) {
         const int64_t n = k ? p->n2 : p->n, sorted = own->cells > 1 ? n : 1;
         const int64_t counts[PARTS] = {sorted,
@@ -193,18 +189,6 @@ static gop_array part_of(const gop_task *task, const sorted_sets *own, int k, in
                              own->set[k].part[part].count);
 }
 
-static void give_sorted(const gop_task *task, const sorted_sets *own,
-                        gop_array kept[GOP_CL_OPERANDS], gop_cl_launch *launch)
-{
-    static const int in_order[][2] = {{0, POINTS}, {0, TYPES}, {0, SORTED_KEY},
-                                      {1, POINTS}, {1, TYPES}, {1, START}};
-    for (int o = 0; o < (int)(sizeof in_order / sizeof *in_order); o++) {
-        kept[o] = part_of(task, own, in_order[o][0], in_order[o][1]);
-        gop_cl_give(launch, &kept[o], 0);
-    }
-    gop_cl_give(launch, &task->in[1], 0);
-}
-
 /* ---- launches ---- */
 
 /* As sorting.cl has it. */
@@ -225,59 +209,45 @@ static places places_of(const gop_task *task, const gop_grid *g)
     return at;
 }
 
-static gop_cl_launch launch_of(gop_ctx *ctx, const sorted_sets *own, const char *kernel,
-                               int64_t items, int group)
-{
-    gop_cl_launch l = gop_cl_launch_of(&own->build, items, gop_cl_group(ctx, group));
-    l.kernel = kernel;
-    return l;
-}
-
-/* Where points of a set begin, and the place of each in its cell. */
-static gop_status place_set(gop_ctx *ctx, const gop_task *task, const sorted_sets *own, int k,
-                            const gop_array part[PARTS])
-{
-    const gop_pairs *p = &task->geometry.pairs;
-    const int64_t row = k ? p->row2 : p->row, col = k ? p->col2 : p->col;
-    const int n = own->set[k].room - BEHIND, cells = own->cells;
-    const places at = places_of(task, &own->grid);
-    gop_cl_launch zero = launch_of(ctx, own, "rdf_zero_kernel", cells + 1, 64);
-    gop_cl_launch place = launch_of(ctx, own, "rdf_place_kernel", n, 64);
-    gop_cl_launch scan = launch_of(ctx, own, "rdf_scan_kernel", 1, SCANNED);
-    gop_cl_give(&zero, &part[START], 1);
-    GOP_CL_SAY(&zero, cells);
-    gop_cl_give(&place, &task->in[k ? 2 : 0], 0);
-    for (int i = KEY; i <= START; i++) gop_cl_give(&place, &part[i], 1);
-    GOP_CL_SAY(&place, at);
-    GOP_CL_SAY(&place, row);
-    GOP_CL_SAY(&place, col);
-    GOP_CL_SAY(&place, n);
-    gop_cl_give(&scan, &part[START], 1);
-    GOP_CL_SAY(&scan, cells);
-    GOP_TRY(gop_cl_run(ctx, &zero));
-    GOP_TRY(gop_cl_run(ctx, &place));
-    return gop_cl_run(ctx, &scan);
-}
-
+/* Where points of a set begin, and the place of each in its cell; then all in this order. */
 static gop_status sort_set(gop_ctx *ctx, const gop_task *task, const sorted_sets *own, int k)
 {
     const gop_pairs *p = &task->geometry.pairs;
-    const int64_t row = k ? p->row2 : p->row, col = k ? p->col2 : p->col;
-    const int64_t type_row = types_of(task, k)->strides[0] / 4;
-    const int room = own->set[k].room, n = room - BEHIND;
-    gop_cl_launch scatter = launch_of(ctx, own, "rdf_scatter_kernel", room, 64);
+    const gop_array *const points = &task->in[k ? 2 : 0], *const types = types_of(task, k);
+    const struct set set = {.row = k ? p->row2 : p->row,
+                            .col = k ? p->col2 : p->col,
+                            .type_row = types->strides[0] / 4,
+                            .n = own->set[k].room - BEHIND,
+                            .room = own->set[k].room,
+                            .cells = own->cells};
+    const places at = places_of(task, &own->grid);
     gop_array part[PARTS];
     for (int i = 0; i < PARTS; i++) part[i] = part_of(task, own, k, i);
-    if (own->cells > 1) GOP_TRY(place_set(ctx, task, own, k, part));
-    gop_cl_give(&scatter, &task->in[k ? 2 : 0], 0);
-    gop_cl_give(&scatter, types_of(task, k), 0);
-    for (int i = KEY; i < PARTS; i++) gop_cl_give(&scatter, &part[i], i >= START);
-    GOP_CL_SAY(&scatter, row);
-    GOP_CL_SAY(&scatter, col);
-    GOP_CL_SAY(&scatter, type_row);
-    GOP_CL_SAY(&scatter, n);
-    GOP_CL_SAY(&scatter, room);
-    return gop_cl_run(ctx, &scatter);
+    const gop_cl_operand key = GOP_CL_WRITES(&part[KEY]), rank = GOP_CL_WRITES(&part[RANK]);
+    const gop_cl_operand start = GOP_CL_WRITES(&part[START]);
+    const struct {
+        const char *kernel;
+        int64_t items, group;
+        gop_cl_operand operand[GOP_CL_OPERANDS];
+    } step[] = {{"rdf_zero_kernel", own->cells + 1, 64, {start}},
+                {"rdf_place_kernel", set.n, 64, {GOP_CL_READS(points), key, rank, start}},
+                {"rdf_scan_kernel", 1, SCANNED, {start}},
+                {"rdf_scatter_kernel",
+                 set.room,
+                 64,
+                 {GOP_CL_READS(points), GOP_CL_READS(types), key, rank, start,
+                  GOP_CL_WRITES(&part[POINTS]), GOP_CL_WRITES(&part[TYPES]),
+                  GOP_CL_WRITES(&part[SORTED_KEY])}}};
+    for (int i = own->cells > 1 ? 0 : 3; i < 4; i++) {
+        gop_cl_launch l = {.build = &own->build,
+                           .kernel = step[i].kernel,
+                           .items = step[i].items,
+                           .group = gop_cl_group(ctx, step[i].group),
+                           .value = {GOP_CL_VALUE(set), GOP_CL_VALUE_IF(i == 1, at)}};
+        memcpy(l.operand, step[i].operand, sizeof l.operand);
+        GOP_TRY(gop_cl_run(ctx, &l));
+    }
+    return GOP_OK;
 }
 
 static gop_status sort_sets(gop_ctx *ctx, const gop_task *task, const sorted_sets *own)
@@ -307,7 +277,8 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, const gop_cl_n
                         names->row);
     GOP_TRY(gop_cl_need_double(ctx, "rdf", dtype, gop_cl_is_double(dtype)));
     if (p->box) GOP_TRY(gop_cl_need_quotients(ctx, "rdf", dtype));
-    *own = (planned){.build.names = names, .group = gop_cl_group(ctx, group), .copies = 1};
+    *own = (planned){.build = {names, ""}, .group = gop_cl_group(ctx, group), .copies = 1};
+    define_points(ctx, task, &own->build);
     plan->launch = launch;
     plan->scratch = 0;
     return GOP_OK;
@@ -322,10 +293,9 @@ static void set_steps(const gop_task *task, double steps, gop_plan *plan)
 }
 
 /* How kernels of GPUs name rows of counters, and the counters of a work-group of so many
- * work-items, in as many copies as are few enough for local memory; `more` is built with it.
- * Refuses where the device's has no room. */
-static gop_status plan_counters(const gop_ctx *ctx, const gop_task *task, const char *more,
-                                planned *own)
+ * work-items, in as many copies as are few enough for local memory. Refuses where the device's
+ * has no room. */
+static gop_status plan_counters(const gop_ctx *ctx, const gop_task *task, planned *own)
 {
     enum {
         ROOT = 6,        /* error of a root, in 2^-24 of itself */
@@ -338,7 +308,6 @@ static gop_status plan_counters(const gop_ctx *ctx, const gop_task *task, const 
     const gop_pairs *p = &f->pairs;
     const int64_t types = p->types ? p->types : 1;
     gop_bin_guess *const g = &own->guess;
-    char options[128];
     const int is_even = p->uniform && !gop_guess_bins(f, ROOT, g);
     if (!is_even) {
         memset(g, 0, sizeof *g);
@@ -351,9 +320,8 @@ static gop_status plan_counters(const gop_ctx *ctx, const gop_task *task, const 
     own->copies = COPIES;
     while (own->copies > 1 && own->copies * counters > ROOM) own->copies /= 2;
     own->histogram = (size_t)(counters * own->copies);
-    snprintf(options, sizeof options, "-DGROUP=%d -DCOPIES=%d%s%s%s", own->group, own->copies,
-             is_even ? " -DEVEN" : "", gop_cl_registers(ctx, " -DNVIDIA"), more);
-    set_options(ctx, task, options, own->build.options);
+    gop_cl_define(&own->build, " -DGROUP=%d -DCOPIES=%d%s%s", own->group, own->copies,
+                  is_even ? " -DEVEN" : "", gop_cl_registers(ctx, " -DNVIDIA"));
     return gop_cl_need_group(ctx, own->build.names, own->group,
                              counters * own->copies + TILE * own->group + OWN);
 }
@@ -370,28 +338,27 @@ static gop_status launch_pairs(gop_ctx *ctx, const gop_task *task, int64_t step)
     const struct call call = call_of(task);
     const box b = box_of(task);
     struct range r = {.i0 = step / columns * own->points, .j0 = step % columns * own->others};
-    r.i1 = r.i0 + own->points < p->n ? r.i0 + own->points : p->n;
-    r.j1 = r.j0 + own->others < p->n2 ? r.j0 + own->others : p->n2;
+    r.i1 = gop_cl_smaller(r.i0 + own->points, p->n);
+    r.j1 = gop_cl_smaller(r.j0 + own->others, p->n2);
     if (p->one_set && r.j1 <= r.i0 + 1) return GOP_OK; /* another step's */
     const int32_t blocks = (int32_t)gop_cl_ceil(r.i1 - r.i0, own->each);
     const int64_t chunks = own->chunk ? gop_cl_ceil(r.j1 - r.j0, own->chunk) : 1;
-    gop_cl_launch l = gop_cl_launch_of(&own->build, blocks * chunks * own->group, own->group);
-    gop_cl_give(&l, &task->in[0], 0);
-    gop_cl_give(&l, &task->in[p->one_set ? 0 : 2], 0);
-    gop_cl_give(&l, types_of(task, 0), 0);
-    gop_cl_give(&l, types_of(task, 1), 0);
-    gop_cl_give(&l, &task->in[1], 0);
-    gop_cl_give(&l, &task->out[0], 1);
-    GOP_CL_SAY(&l, call);
-    gop_cl_say(&l, b.bytes, &b.numbers);
-    GOP_CL_SAY(&l, r);
-    if (own->chunk) {
-        GOP_CL_SAY(&l, own->guess);
-        GOP_CL_SAY(&l, blocks);
-        GOP_CL_SAY(&l, own->chunk);
-    }
-    if (own->histogram) gop_cl_say(&l, own->histogram, NULL);
-    return gop_cl_run(ctx, &l);
+    return gop_cl_run(
+        ctx,
+        &(gop_cl_launch){
+            .build = &own->build,
+            .items = blocks * chunks * own->group,
+            .group = own->group,
+            .operand = {GOP_CL_READS(&task->in[0]), GOP_CL_READS(&task->in[p->one_set ? 0 : 2]),
+                        GOP_CL_READS(types_of(task, 0)), GOP_CL_READS(types_of(task, 1)),
+                        GOP_CL_READS(&task->in[1]), GOP_CL_WRITES(&task->out[0])},
+            .value = {GOP_CL_VALUE(call),
+                      {b.bytes, &b.numbers},
+                      GOP_CL_VALUE(r),
+                      GOP_CL_VALUE_IF(own->chunk, own->guess),
+                      GOP_CL_VALUE_IF(own->chunk, blocks),
+                      GOP_CL_VALUE_IF(own->chunk, own->chunk),
+                      {own->histogram, NULL}}});
 }
 
 /* Steps of so many points by so many others, `held` points a work-item. */
@@ -407,7 +374,6 @@ static gop_status by_pairs(const gop_ctx *ctx, const gop_task *task, const gop_c
     own->each = (int64_t)own->group * held;
     plan->steps = gop_cl_ceil(p->n, points) * gop_cl_ceil(p->n2, others);
     if (plan->steps < 1) plan->steps = 1; /* to clear the counters */
-    set_options(ctx, task, "", own->build.options);
     return GOP_OK;
 }
 
@@ -426,15 +392,14 @@ static gop_status guessed(const gop_ctx *ctx, const gop_task *task, const gop_cl
     const gop_pairs *p = &task->geometry.pairs;
     const int held = (int)task->tune[0];
     planned *const own = GOP_OWN(planned, plan);
-    char more[32];
     const int64_t others = p->uniform ? 1 << 18 : 1 << 15; /* a guess is faster */
     GOP_TRY(by_pairs(ctx, task, names, 1 << 17, others, task->tune[1], held, plan));
     own->chunk = MOST;
     while (own->chunk > LEAST && gop_cl_ceil(p->n, own->each) * gop_cl_ceil(p->n2, own->chunk) <
                                      (int64_t)ctx->info.processors * GROUPS)
         own->chunk /= 2;
-    snprintf(more, sizeof more, " -DPOINTS=%d", held);
-    return plan_counters(ctx, task, more, own);
+    gop_cl_define(&own->build, " -DPOINTS=%d", held);
+    return plan_counters(ctx, task, own);
 }
 
 /* ---- those of near cells ---- */
@@ -458,18 +423,26 @@ static gop_status launch_sorted(gop_ctx *ctx, const gop_task *task, int64_t step
     const gop_array slots =
         gop_cl_in_scratch(task->scratch, own->slots, GOP_INT64,
                           own->count * own->copies * task->out[0].shape[0] * size);
-    gop_array kept[GOP_CL_OPERANDS];
-    gop_cl_launch l =
-        gop_cl_launch_of(&own->build, own->count ? own->count : r.i1 - r.i0, own->group);
-    give_sorted(task, &own->sorted, kept, &l);
-    gop_cl_give(&l, own->count ? &slots : &task->out[0], 1);
-    GOP_CL_SAY(&l, call);
-    gop_cl_say(&l, b.bytes, &b.numbers);
-    GOP_CL_SAY(&l, r);
-    if (own->histogram) GOP_CL_SAY(&l, own->guess);
-    GOP_CL_SAY(&l, grid);
-    if (own->histogram) gop_cl_say(&l, own->histogram, NULL);
-    GOP_TRY(gop_cl_run(ctx, &l));
+    const gop_array *const out = own->count ? &slots : &task->out[0];
+    static const int in_order[][2] = {{0, POINTS}, {0, TYPES}, {0, SORTED_KEY},
+                                      {1, POINTS}, {1, TYPES}, {1, START}};
+    gop_array sorted[6];
+    for (int o = 0; o < 6; o++)
+        sorted[o] = part_of(task, &own->sorted, in_order[o][0], in_order[o][1]);
+    GOP_TRY(gop_cl_run(
+        ctx, &(gop_cl_launch){.build = &own->build,
+                              .items = own->count ? own->count : r.i1 - r.i0,
+                              .group = own->group,
+                              .operand = {GOP_CL_READS(&sorted[0]), GOP_CL_READS(&sorted[1]),
+                                          GOP_CL_READS(&sorted[2]), GOP_CL_READS(&sorted[3]),
+                                          GOP_CL_READS(&sorted[4]), GOP_CL_READS(&sorted[5]),
+                                          GOP_CL_READS(&task->in[1]), GOP_CL_WRITES(out)},
+                              .value = {GOP_CL_VALUE(call),
+                                        {b.bytes, &b.numbers},
+                                        GOP_CL_VALUE(r),
+                                        GOP_CL_VALUE_IF(own->histogram, own->guess),
+                                        GOP_CL_VALUE(grid),
+                                        {own->histogram, NULL}}}));
     if (!own->count || step < task->plan->steps - 1) return GOP_OK;
     return sum(ctx, task, &slots, own->count * own->copies);
 }
@@ -492,7 +465,7 @@ static gop_status cells(const gop_ctx *ctx, const gop_task *task, const gop_cl_n
         return gop_fail(GOP_REFUSED,
                         "rdf: kernel 'cells' takes sets of up to 2^24 points, got %lld",
                         (long long)task->geometry.pairs.n2);
-    GOP_TRY(plan_counters(ctx, task, "", own));
+    GOP_TRY(plan_counters(ctx, task, own));
     plan_sorting(ctx, task, &costs, 0, &own->sorted, &plan->scratch);
     plan->cost = own->sorted.cells == 1 ? INFINITY : (float)own->sorted.grid.cost;
     set_steps(task, own->sorted.grid.cost / 0x1p33, plan);
@@ -513,21 +486,19 @@ static gop_status chunked(const gop_ctx *ctx, const gop_task *task, const gop_cl
     const int64_t size = task->out[0].shape[0] * (p->bins + 1);
     const int has_cells = task->tune[0] && gop_cl_has_double(ctx);
     planned *const own = GOP_OWN(planned, plan);
-    char more[64];
     GOP_TRY(begin(ctx, task, names, 1, launch_sorted, plan));
     plan_sorting(ctx, task, &costs, !has_cells, &own->sorted, &plan->scratch);
     const int one = own->sorted.cells == 1, width = one ? 16 : 8; /* runs of cells are short */
     own->copies = size <= COPIED ? 4 : 1;
-    int64_t count = (int64_t)ctx->info.processors * SLOTS;
+    const int64_t processors = ctx->info.processors;
     const int64_t most = COUNTED / (8 * size * own->copies);
-    if (count > most) count = most > ctx->info.processors ? most : ctx->info.processors;
-    if (count > p->n && p->n > 0) count = p->n;
+    int64_t count = gop_cl_smaller(processors * SLOTS, gop_cl_larger(most, processors));
+    if (p->n > 0) count = gop_cl_smaller(count, p->n);
     own->count = (int)count;
     own->slots = room_for(&plan->scratch, 8 * count * own->copies * size);
-    snprintf(more, sizeof more, "-DWIDTH=%d -DCOPIES=%d%s%s",
-             task->tune[1] ? (int)task->tune[1] : width, own->copies, one ? " -DONE" : "",
-             p->uniform ? " -DEVEN" : "");
-    set_options(ctx, task, more, own->build.options);
+    gop_cl_define(&own->build, " -DWIDTH=%d -DCOPIES=%d%s%s",
+                  task->tune[1] ? (int)task->tune[1] : width, own->copies, one ? " -DONE" : "",
+                  p->uniform ? " -DEVEN" : "");
     const double all = (double)p->n * (double)p->n2;
     set_steps(task, (one ? all : own->sorted.grid.cost) / 0x1p27, plan);
     return GOP_OK;

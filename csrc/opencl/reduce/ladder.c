@@ -1,14 +1,11 @@
 /*
- * ladder.c - the OpenCL kernels of reduce: how a call becomes one or two jobs, each a launch or
- * two; how each kernel shares that work; the rows in the order of reading, and which of them
- * runs. Each kernel is in the file of its name, <kernel>.cl, which the device's driver
- * compiles.
+ * ladder.c - reduce on OpenCL: how a call becomes one or two jobs, each a launch or two; how
+ * each kernel shares that work; rows, candidates.
  *
  * Floor: every element is read once. What makes it hard: an output waits for a chain of
  * additions, whose order is fixed. tree/v1 has 128 independent lanes, for work-items on a GPU
  * and for vectors on a CPU.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "core/arrays/half.h"
@@ -24,7 +21,7 @@ typedef struct reduce_job {
     struct work work;
     int64_t groups;   /* work-groups */
     int group, items; /* work-items of them; elements of a vector */
-    int shared;       /* where the options begin that the root's build has too */
+    size_t shared;    /* where the options begin that the root's build has too */
 } reduce_job;
 
 typedef struct planned {
@@ -33,8 +30,7 @@ typedef struct planned {
 } planned;
 
 /* A row's part: work and groups of a job, and what its build defines besides. */
-typedef void (*sharing)(const gop_ctx *ctx, const gop_task *task, reduce_job *job,
-                        char *options, size_t room);
+typedef void (*sharing)(const gop_ctx *ctx, const gop_task *task, reduce_job *job);
 
 /* ---- what is made of which dtype ---- */
 
@@ -143,27 +139,23 @@ static void plan_job(const gop_ctx *ctx, const gop_task *task, gop_reduce_op op,
 {
     const making m = making_of(op, dtype);
     const gop_cl_kind *const kind = &gop_cl_kinds[dtype];
+    const struct shape *const s = &job->shape;
     const int is_best = strncmp(m.word, "BEST", 4) == 0, parts = kind->parts;
-    char more[96] = "", constants[32] = "";
     job->items = bytes && !is_best ? bytes / (m.bytes * m.pairs) : 1;
     if (job->items * parts > 16) job->items = 16 / parts; /* no vector is longer */
-    job->work.leaves = gop_cl_ceil(job->shape.count, LEAF);
+    job->work.leaves = gop_cl_ceil(s->count, LEAF);
     job->work.turns = 1;
-    share(ctx, task, job, more, sizeof more);
+    share(ctx, task, job);
+    gop_cl_define(&job->build, " -DITEMS=%d -DLANES=%d -DRLANES=%d ", job->items,
+                  job->items * parts, job->items * m.pairs);
+    job->shared = strlen(job->build.options);
+    gop_cl_define(&job->build, "-DBASE=%s -D%s -D%s -DACC=%s -DOUT=%s -DINDEX=%s%s%s",
+                  kind->base, kind->word, m.word, m.accumulator, m.out,
+                  gop_cl_index(gop_cl_larger(s->outputs, s->count)),
+                  needs_double(op, dtype) ? " -DDOUBLE" : "", gop_cl_quotients(ctx));
+    gop_cl_define(&job->build, " -DROOT_GROUP=%d", job->group);
     if (job->work.team)
-        snprintf(constants, sizeof constants, " -DKEPT=%d -DREDUCED=%d", (int)job->shape.kept,
-                 (int)job->shape.reduced);
-    job->shared =
-        snprintf(job->build.options, GOP_CL_OPTIONS, "-DITEMS=%d -DLANES=%d -DRLANES=%d%s ",
-                 job->items, job->items * parts, job->items * m.pairs, more);
-    snprintf(job->build.options + job->shared, GOP_CL_OPTIONS - (size_t)job->shared,
-             "-DBASE=%s -D%s -D%s -DACC=%s -DOUT=%s -DINDEX=%s -DROOT_GROUP=%d%s%s%s",
-             kind->base, kind->word, m.word, m.accumulator, m.out,
-             job->shape.outputs < INT64_C(1) << 31 && job->shape.count < INT64_C(1) << 31
-                 ? "uint"
-                 : "ulong",
-             job->group, needs_double(op, dtype) ? " -DDOUBLE" : "", gop_cl_quotients(ctx),
-             constants);
+        gop_cl_define(&job->build, " -DKEPT=%d -DREDUCED=%d", (int)s->kept, (int)s->reduced);
 }
 
 static size_t partial_bytes(const reduce_job *job)
@@ -179,27 +171,25 @@ static gop_status run_job(gop_ctx *ctx, const reduce_job *job, const gop_array *
                           int scratch_is_written)
 {
     enum { EACH = 8 }; /* nodes of a work-item of the root, at least */
-    gop_cl_launch l = gop_cl_launch_of(&job->build, job->groups * job->group, job->group);
-    gop_cl_give(&l, out, 1);
-    gop_cl_give(&l, in, 0);
-    gop_cl_give(&l, mask, 0);
-    gop_cl_give(&l, scratch, scratch_is_written);
-    gop_cl_say(&l, sizeof job->shape - sizeof *job->shape.axes.stride, &job->shape);
-    GOP_CL_SAY(&l, job->work);
+    static const gop_cl_names names = {.source = "reduce/root", .kernel = "reduce_root_kernel"};
+    gop_cl_build root = {&names, ""};
+    struct work work = job->work;
+    gop_cl_launch l = {.build = &job->build,
+                       .items = job->groups * job->group,
+                       .group = job->group,
+                       .operand = {GOP_CL_WRITES(out),
+                                   GOP_CL_READS(in),
+                                   GOP_CL_READS(mask),
+                                   {scratch, scratch_is_written, 0}},
+                       .value = {GOP_CL_VALUE_OF_AXES(3, job->shape), GOP_CL_VALUE(work)}};
     GOP_TRY(gop_cl_run(ctx, &l));
-    if (job->work.nodes <= 1) return GOP_OK;
-    struct work folding = job->work;
-    folding.team = 1;
-    while (2 * folding.team <= job->group && folding.team * EACH < folding.nodes)
-        folding.team *= 2;
-    folding.each = 1;
-    while (folding.each * folding.team < folding.nodes) folding.each *= 2;
-    l.source = "reduce/root";
-    l.kernel = "reduce_root_kernel";
-    l.options += job->shared;
-    l.value[1].at = &folding;
-    l.local[0] = (size_t)job->group;
-    l.global[0] = (size_t)(job->shape.outputs * folding.team);
+    if (work.nodes <= 1) return GOP_OK;
+    work.team = work.each = 1;
+    while (2 * work.team <= job->group && work.team * EACH < work.nodes) work.team *= 2;
+    while (work.each * work.team < work.nodes) work.each *= 2;
+    gop_cl_define(&root, "%s", job->build.options + job->shared);
+    l.build = &root;
+    l.items = job->shape.outputs * work.team;
     return gop_cl_run(ctx, &l);
 }
 
@@ -272,7 +262,7 @@ static gop_status plan_of(const gop_ctx *ctx, const gop_task *task, const gop_cl
  */
 
 typedef struct lesson {
-    gop_cl_names names;
+    const gop_cl_names *names;
     int64_t groups;
     int group;
 } lesson;
@@ -282,37 +272,42 @@ static gop_status sum_groups(gop_ctx *ctx, const gop_task *task, const gop_array
                              const gop_array *from, int64_t n, int64_t groups)
 {
     const lesson *const own = GOP_OWN(const lesson, task->plan);
-    gop_cl_build build = {.names = &own->names};
-    snprintf(build.options, sizeof build.options, "-DT=%s -DR=%s -DGROUP=%d%s",
-             gop_cl_kinds[from->dtype].base, gop_cl_kinds[to->dtype].base, own->group,
-             to->dtype == GOP_FLOAT64 ? " -DDOUBLE" : "");
-    gop_cl_launch l = gop_cl_launch_of(&build, groups * own->group, own->group);
-    gop_cl_give(&l, to, 1);
-    gop_cl_give(&l, from, 0);
-    GOP_CL_SAY(&l, n);
-    return gop_cl_run(ctx, &l);
+    gop_cl_build build = {own->names, ""};
+    gop_cl_define(&build, "-DT=%s -DR=%s -DGROUP=%d%s", gop_cl_kinds[from->dtype].base,
+                  gop_cl_kinds[to->dtype].base, own->group,
+                  to->dtype == GOP_FLOAT64 ? " -DDOUBLE" : "");
+    return gop_cl_run(ctx, &(gop_cl_launch){.build = &build,
+                                            .items = groups * own->group,
+                                            .group = own->group,
+                                            .operand = {GOP_CL_WRITES(to), GOP_CL_READS(from)},
+                                            .value = {GOP_CL_VALUE(n)}});
 }
 
+/* Sums of groups, then their sum; or, without scratch memory, one launch of groups that all add
+ * to the result, after one of no numbers, which clears it. */
 static gop_status launch_lesson(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const int64_t n = task->geometry.reduction.count;
     const int64_t groups = GOP_OWN(const lesson, task->plan)->groups;
-    const gop_array sums = gop_cl_in_scratch(task->scratch, 0, task->out[0].dtype, groups);
+    const gop_array *const out = &task->out[0], *const in = &task->in[0];
+    const gop_array sums = gop_cl_in_scratch(task->scratch, 0, out->dtype, groups);
     (void)step;
-    GOP_TRY(sum_groups(ctx, task, &sums, &task->in[0], n, groups));
-    return sum_groups(ctx, task, &task->out[0], &sums, groups, 1);
+    if (!task->plan->scratch) {
+        GOP_TRY(sum_groups(ctx, task, out, in, 0, 1));
+        return sum_groups(ctx, task, out, in, n, groups);
+    }
+    GOP_TRY(sum_groups(ctx, task, &sums, in, n, groups));
+    return sum_groups(ctx, task, out, &sums, groups, 1);
 }
 
 /* As many groups as fit the device. Refuses all but the sum of a whole contiguous array.
  * Tunable "group". */
-static gop_status by_groups(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                            gop_plan *plan)
+static gop_status by_adding_groups(const gop_ctx *ctx, const gop_task *task,
+                                   const gop_cl_names *names, gop_plan *plan)
 {
     enum { EACH = 4096, GROUPS = 8 }; /* numbers of a group at least; groups of a unit */
     const gop_reduction *const g = &task->geometry.reduction;
     const gop_reduce_params *const params = &task->call->params.reduce;
-    const int64_t most = (int64_t)ctx->info.processors * GROUPS;
-    const int64_t groups = gop_cl_ceil(g->count, EACH);
     lesson *const own = GOP_OWN(lesson, plan);
     if (params->op != GOP_SUM || params->has_where || params->has_initial)
         return gop_fail(GOP_REFUSED, "reduce: this kernel only sums, without where or initial");
@@ -321,28 +316,18 @@ static gop_status by_groups(const gop_ctx *ctx, const gop_task *task, const gop_
         return gop_fail(GOP_REFUSED, "reduce: this kernel sums one whole contiguous array that "
                                      "is not empty");
     GOP_TRY(gop_cl_need_double(ctx, "sum", GOP_FLOAT64, task->in[0].dtype == GOP_FLOAT64));
-    *own = (lesson){*names, groups < most ? groups : most, 1};
+    *own = (lesson){
+        names, gop_cl_smaller(gop_cl_ceil(g->count, EACH), ctx->info.processors * GROUPS), 1};
     while (own->group * 2 <= gop_cl_group(ctx, task->tune[0])) own->group *= 2;
     plan->launch = launch_lesson;
-    plan->scratch = (size_t)own->groups * 8;
     return GOP_OK;
 }
 
-/* One launch of groups that all add to the result, after one of no numbers, which clears it. */
-static gop_status launch_atomic(gop_ctx *ctx, const gop_task *task, int64_t step)
+static gop_status by_groups(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
+                            gop_plan *plan)
 {
-    (void)step;
-    GOP_TRY(sum_groups(ctx, task, &task->out[0], &task->in[0], 0, 1));
-    return sum_groups(ctx, task, &task->out[0], &task->in[0], task->geometry.reduction.count,
-                      GOP_OWN(const lesson, task->plan)->groups);
-}
-
-static gop_status by_adding_groups(const gop_ctx *ctx, const gop_task *task,
-                                   const gop_cl_names *names, gop_plan *plan)
-{
-    GOP_TRY(by_groups(ctx, task, names, plan));
-    plan->launch = launch_atomic;
-    plan->scratch = 0;
+    GOP_TRY(by_adding_groups(ctx, task, names, plan));
+    plan->scratch = (size_t)GOP_OWN(const lesson, plan)->groups * 8;
     return GOP_OK;
 }
 
@@ -416,8 +401,7 @@ static void set_tasks(reduce_job *job, int group, int across, int64_t wanted)
 }
 
 /* Tunables "group", "side" and "units". */
-static void share_tree(const gop_ctx *ctx, const gop_task *task, reduce_job *job, char *options,
-                       size_t room)
+static void share_tree(const gop_ctx *ctx, const gop_task *task, reduce_job *job)
 {
     const struct shape *const s = &job->shape;
     struct work *const w = &job->work;
@@ -433,8 +417,8 @@ static void share_tree(const gop_ctx *ctx, const gop_task *task, reduce_job *job
         w->tasks > wanted ? gop_cl_ceil(w->tasks, gop_cl_ceil(w->tasks, wanted)) : w->tasks;
     job->group = group;
     if (is_vector)
-        snprintf(options, room, "%s -DTEAM=%d -DTURNS=%d", across ? " -DACROSS" : "", w->team,
-                 w->turns);
+        gop_cl_define(&job->build, "%s -DTEAM=%d -DTURNS=%d", across ? " -DACROSS" : "",
+                      w->team, w->turns);
 }
 
 static gop_status by_teams(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
@@ -500,8 +484,7 @@ static int are_turned(const gop_task *task, const reduce_job *job)
            gop_cl_kinds[task->in[0].dtype].parts == 1;
 }
 
-static void share_chunks(const gop_ctx *ctx, const gop_task *task, reduce_job *job,
-                         char *options, size_t room)
+static void share_chunks(const gop_ctx *ctx, const gop_task *task, reduce_job *job)
 {
     enum { FEW = 64 }; /* elements of an output: many outputs then go side by side */
     const struct shape *const s = &job->shape;
@@ -513,9 +496,8 @@ static void share_chunks(const gop_ctx *ctx, const gop_task *task, reduce_job *j
         return;
     }
     share_columns(ctx, job, wanted, strip);
-    const int used = snprintf(options, room, " -DCOLUMNS -DSTRIP=%d", strip);
-    if (are_turned(task, job))
-        snprintf(options + used, room - (size_t)used, " -DFEW=%d", (int)s->count);
+    gop_cl_define(&job->build, " -DCOLUMNS -DSTRIP=%d", strip);
+    if (are_turned(task, job)) gop_cl_define(&job->build, " -DFEW=%d", (int)s->count);
 }
 
 /* Tunable "strip". */

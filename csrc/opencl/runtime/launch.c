@@ -2,6 +2,8 @@
  * launch.c - one launch: operands become buffers, values arguments, and the NDRange whole
  * work-groups; and what plans have in common before it.
  */
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "opencl/runtime/runtime.h"
@@ -51,16 +53,18 @@ static gop_status set_arguments(gop_cl_ctx *c, const gop_cl_launch *launch,
     const int has_buffers = is_set && k->releases == releases && !c->device->shares_memory;
     setting s = {k, 0, 0};
     k->is_set = 0;
-    for (int i = 0; i < launch->operands; i++) {
+    for (int i = 0; i < GOP_CL_OPERANDS && launch->operand[i].array; i++) {
         const gop_array *const array = launch->operand[i].array;
         size_t bytes;
         cl_mem buffer = gop_cl_buffer_at(c, buffers, array->data, &bytes);
-        const int64_t place = (int64_t)bytes / gop_cl_item(array->dtype) + launch->shift[i];
+        const int64_t place =
+            (int64_t)bytes / gop_cl_item(array->dtype) + launch->operand[i].shift;
         GOP_TRY(set_next(&s, sizeof buffer, &buffer, has_buffers));
         GOP_TRY(set_next(&s, sizeof place, &place, is_set));
     }
-    for (int v = 0; v < launch->values; v++)
-        GOP_TRY(set_next(&s, launch->value[v].bytes, launch->value[v].at, is_set));
+    for (int v = 0; v < GOP_CL_VALUES; v++)
+        if (launch->value[v].bytes)
+            GOP_TRY(set_next(&s, launch->value[v].bytes, launch->value[v].at, is_set));
     k->is_set = 1;
     k->releases = releases;
     return GOP_OK;
@@ -80,18 +84,31 @@ gop_status gop_cl_enqueue(gop_cl_ctx *c, cl_kernel kernel, int dimensions, const
 gop_status gop_cl_run(gop_ctx *ctx, const gop_cl_launch *launch)
 {
     gop_cl_ctx *const c = gop_cl_of(ctx);
+    const gop_cl_names *const names = launch->build->names;
+    const int rows = launch->rows > 0 ? launch->rows : 1;
+    const size_t items[] = {(size_t)launch->items, (size_t)rows};
+    const size_t group[] = {(size_t)launch->group, (size_t)rows};
     gop_cl_buffers buffers;
     gop_cl_kernel *kernel;
-    GOP_TRY(gop_cl_kernel_get(c, launch->source, launch->options, launch->kernel, &kernel));
-    GOP_TRY(gop_cl_buffers_take(c, launch->operand, launch->operands, &buffers));
+    GOP_TRY(gop_cl_kernel_get(c, names->source, launch->build->options,
+                              launch->kernel ? launch->kernel : names->kernel, &kernel));
+    GOP_TRY(gop_cl_buffers_take(c, launch->operand, &buffers));
     gop_status status = set_arguments(c, launch, &buffers, kernel);
     if (status == GOP_OK)
-        status = gop_cl_enqueue(c, kernel->kernel, launch->dimensions, launch->global,
-                                launch->local);
+        status = gop_cl_enqueue(c, kernel->kernel, rows > 1 ? 2 : 1, items, group);
     return gop_cl_buffers_give(c, &buffers, status);
 }
 
 /* ---- what plans have in common ---- */
+
+void gop_cl_define(gop_cl_build *build, const char *format, ...)
+{
+    const size_t used = strlen(build->options);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(build->options + used, sizeof build->options - used, format, arguments);
+    va_end(arguments);
+}
 
 gop_status gop_cl_set_axes(const gop_cl_names *names, const char *kind, int rank,
                            const int64_t *extent, int operands, const int64_t *const stride[],

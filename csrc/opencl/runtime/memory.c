@@ -259,12 +259,11 @@ static void release_buffers(gop_cl_buffers *buffers)
     buffers->count = 0;
 }
 
-gop_status gop_cl_buffers_take(gop_cl_ctx *c, const gop_cl_operand *operands, int count,
-                               gop_cl_buffers *b)
+gop_status gop_cl_buffers_take(gop_cl_ctx *c, const gop_cl_operand *operands, gop_cl_buffers *b)
 {
     b->count = 0;
     if (!c->device->shares_memory) return GOP_OK;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < GOP_CL_OPERANDS && operands[i].array; i++) {
         uintptr_t begin, end;
         bounds(operands[i].array, &begin, &end);
         add_range(b, begin / BASE * BASE, (end + BASE - 1) / BASE * BASE,

@@ -139,7 +139,7 @@ typedef struct gop_cl_buffers {
 } gop_cl_buffers;
 
 /* Makes the buffers of operands in the host's memory. */
-gop_status gop_cl_buffers_take(gop_cl_ctx *ctx, const gop_cl_operand *operands, int count,
+gop_status gop_cl_buffers_take(gop_cl_ctx *ctx, const gop_cl_operand *operands,
                                gop_cl_buffers *buffers) GOP_MUST_CHECK;
 /* The buffer that an address lies in, and how far. */
 cl_mem gop_cl_buffer_at(const gop_cl_ctx *ctx, const gop_cl_buffers *buffers,

@@ -1,14 +1,9 @@
 /*
- * ladder.c - the OpenCL kernels of transpose: their plans and launch, the rows in the order of
- * reading, and which of them runs. Each kernel is in the file of its name, <kernel>.cl, which
- * the device's driver compiles.
+ * ladder.c - transpose on OpenCL: plans and launch, rows, candidates.
  *
  * Floor: every item read once and written once. Neighbours of the input lie far apart in the
  * output: on a GPU a tile waits in local memory, on a CPU in the caches.
  */
-#include <stdio.h>
-#include <string.h>
-
 #include "opencl/opencl.h"
 
 /* The plan of every row. */
@@ -25,38 +20,31 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const planned *const own = GOP_OWN(const planned, task->plan);
     const int64_t pieces = own->has_plane ? own->plane.tiles : own->axes.size;
-    const int64_t items = own->chunk       ? gop_cl_ceil(pieces, own->chunk)
-                          : own->has_plane ? pieces * own->wide
-                                           : pieces;
-    gop_cl_launch l = gop_cl_launch_of(&own->build, items, own->wide);
-    (void)step;
-    if (own->high > 1) l.dimensions = 2;
-    l.global[1] = l.local[1] = (size_t)own->high;
     gop_array out = task->out[0], in = task->in[0];
+    (void)step;
     out.dtype = in.dtype = own->dtype;
-    gop_cl_give(&l, &out, 1);
-    gop_cl_give(&l, &in, 0);
-    if (own->has_plane) GOP_CL_SAY(&l, own->plane);
-    gop_cl_say_axes(&l, &own->axes, 2);
-    if (own->chunk) GOP_CL_SAY(&l, own->chunk);
-    return gop_cl_run(ctx, &l);
+    return gop_cl_run(ctx,
+                      &(gop_cl_launch){.build = &own->build,
+                                       .items = own->chunk ? gop_cl_ceil(pieces, own->chunk)
+                                                : own->has_plane ? pieces * own->wide
+                                                                 : pieces,
+                                       .group = own->wide,
+                                       .rows = own->high,
+                                       .operand = {GOP_CL_WRITES(&out), GOP_CL_READS(&in)},
+                                       .value = {GOP_CL_VALUE_IF(own->has_plane, own->plane),
+                                                 GOP_CL_VALUE_OF_AXES(2, own->axes),
+                                                 GOP_CL_VALUE_IF(own->chunk, own->chunk)}});
 }
 
-/* What the kernel takes for an item. */
-static void set_item(const gop_task *task, gop_dtype dtype, planned *own)
-{
-    own->dtype = dtype;
-    snprintf(own->build.options, GOP_CL_OPTIONS, "-DBYTES=%d -DINDEX=%s",
-             (int)gop_cl_item(dtype),
-             task->geometry.permutation.size < INT64_C(1) << 31 ? "uint" : "ulong");
-}
-
-/* What plans have in common. */
-static planned *begin(const gop_task *task, const gop_cl_names *names, gop_plan *plan)
+/* What plans have in common, for items of the dtype's bytes. */
+static planned *begin(const gop_task *task, const gop_cl_names *names, gop_dtype dtype,
+                      gop_plan *plan)
 {
     planned *const own = GOP_OWN(planned, plan);
-    own->build.names = names;
-    set_item(task, task->in[0].dtype, own);
+    own->build = (gop_cl_build){names, ""};
+    gop_cl_define(&own->build, "-DBYTES=%d -DINDEX=%s", (int)gop_cl_item(dtype),
+                  gop_cl_index(task->geometry.permutation.size));
+    own->dtype = dtype;
     own->chunk = own->has_plane = 0;
     own->wide = own->high = 1;
     plan->launch = launch;
@@ -73,46 +61,47 @@ static gop_status set_axes(const gop_permutation *g, planned *own)
 /* ---- axes in any order ---- */
 
 /* Items that stay neighbours are one item of up to 16 bytes, where those begin at multiples of
- * as many: a GPU's memory then has fewer requests, and the kernel fewer divisions. */
-static void join_items(const gop_task *task, planned *own)
+ * as many: a GPU's memory then has fewer requests, and the kernel fewer divisions. Changes the
+ * axes to those of such items, whose dtype it returns. */
+static gop_dtype join_items(const gop_task *task, struct axes *a)
 {
     static const gop_dtype of_bytes[] = {
         [2] = GOP_UINT16, [4] = GOP_UINT32, [8] = GOP_UINT64, [16] = GOP_COMPLEX128};
-    struct axes *const a = &own->axes;
-    const int64_t last = a->rank - 1, item = gop_cl_item(task->in[0].dtype);
+    const gop_dtype dtype = task->in[0].dtype;
+    const int64_t last = a->rank - 1, item = gop_cl_item(dtype);
     int64_t joined = 1;
-    if (last < 0 || a->stride[0][last] != 1 || a->stride[1][last] != 1) return;
+    if (last < 0 || a->stride[0][last] != 1 || a->stride[1][last] != 1) return dtype;
     uintptr_t bits =
         ((uintptr_t)task->in[0].data | (uintptr_t)task->out[0].data) / (size_t)item;
     for (int axis = 0; axis < last; axis++)
         bits |= (uintptr_t)(a->stride[0][axis] | a->stride[1][axis]);
     bits |= (uintptr_t)a->extent[last];
     while (item * joined < 16 && bits % (uintptr_t)(2 * joined) == 0) joined *= 2;
-    if (joined == 1) return;
     for (int axis = 0; axis < last; axis++) {
         a->stride[0][axis] /= joined;
         a->stride[1][axis] /= joined;
     }
     a->extent[last] /= joined;
     a->size /= joined;
-    set_item(task, of_bytes[item * joined], own);
+    return joined > 1 ? of_bytes[item * joined] : dtype;
 }
 
 /* Tunable "group". */
 static gop_status by_items(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
                            gop_plan *plan)
 {
-    planned *const own = begin(task, names, plan);
-    own->wide = gop_cl_group(ctx, task->tune[0]);
+    planned *own = begin(task, names, task->in[0].dtype, plan);
     GOP_TRY(set_axes(&task->geometry.permutation, own));
-    if (!(ctx->backend->facts & GOP_HOST_MEMORY)) join_items(task, own);
+    if (!(ctx->backend->facts & GOP_HOST_MEMORY))
+        own = begin(task, names, join_items(task, &own->axes), plan);
+    own->wide = gop_cl_group(ctx, task->tune[0]);
     return GOP_OK;
 }
 
 static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
                             gop_plan *plan)
 {
-    planned *const own = begin(task, names, plan);
+    planned *const own = begin(task, names, task->in[0].dtype, plan);
     own->chunk = gop_cl_chunk(ctx, task->geometry.permutation.size, 1);
     return set_axes(&task->geometry.permutation, own);
 }
@@ -144,26 +133,20 @@ static gop_status find_plane(const gop_task *task, planned *own)
         b->stride[1][b->rank++] = g->in[axis];
     }
     b->size /= g->extent[x] * g->extent[y];
-    own->plane = (struct plane){.nx = g->extent[x],
-                                .ny = g->extent[y],
-                                .in_x = g->in[x],
-                                .in_y = g->in[y],
-                                .out_x = g->out[x],
-                                .out_y = g->out[y]};
+    own->plane = (struct plane){
+        g->extent[x], g->extent[y], g->in[x], g->in[y], g->out[x], g->out[y], 0, 0, 0};
     own->has_plane = 1;
     return GOP_OK;
 }
 
-/* Tiles of so many items; the build is told how many axes the batch has, and more. */
-static void lay_tiles(planned *own, int side_x, int side_y, const char *more)
+/* Tiles of so many items; the build is told how many axes the batch has. */
+static void lay_tiles(planned *own, int side_x, int side_y)
 {
     struct plane *const p = &own->plane;
-    char *const options = own->build.options;
     p->across = gop_cl_ceil(p->nx, side_x);
     p->up = gop_cl_ceil(p->ny, side_y);
     p->tiles = p->across * p->up * own->axes.size;
-    snprintf(options + strlen(options), GOP_CL_OPTIONS - strlen(options), " -DBATCH=%d%s",
-             (int)own->axes.rank, more);
+    gop_cl_define(&own->build, " -DBATCH=%d", (int)own->axes.rank);
 }
 
 /* A work-group a tile; tunables "side", in items, and "rows". */
@@ -171,13 +154,12 @@ static gop_status by_tiles(const gop_ctx *ctx, const gop_task *task, const gop_c
                            gop_plan *plan)
 {
     const int side = (int)task->tune[0];
-    planned *const own = begin(task, names, plan);
-    char more[48];
+    planned *const own = begin(task, names, task->in[0].dtype, plan);
     own->wide = side;
     own->high = (int)task->tune[1];
-    snprintf(more, sizeof more, " -DSIDE=%d -DROWS=%d", side, own->high);
     GOP_TRY(find_plane(task, own));
-    lay_tiles(own, side, side, more);
+    lay_tiles(own, side, side);
+    gop_cl_define(&own->build, " -DSIDE=%d -DROWS=%d", side, own->high);
     return gop_cl_need_group(ctx, names, side * own->high,
                              (side + 4) * side * gop_cl_item(task->in[0].dtype));
 }
@@ -204,7 +186,7 @@ static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task,
 {
     static const char *const words[] = {[4] = "uint", [8] = "uint2", [16] = "uint4"};
     const int item = (int)gop_cl_item(task->in[0].dtype);
-    planned *const own = begin(task, names, plan);
+    planned *const own = begin(task, names, task->in[0].dtype, plan);
     GOP_TRY(find_plane(task, own));
     const int vector = vector_of(task, own), items = vector / item;
     if (vector < 4)
@@ -214,11 +196,10 @@ static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task,
     int side = (int)task->tune[0] * (vector < 16 ? 2 : 1);
     while (side > 8 && (int64_t)side * side * items * vector > ctx->info.shared_per_block)
         side /= 2;
-    own->wide = side * side < task->tune[1] ? side * side : (int)task->tune[1];
-    char more[64];
-    snprintf(more, sizeof more, " -DVECTOR=%s -DSIDE=%d -DGROUP=%d", words[vector], side,
-             own->wide);
-    lay_tiles(own, side * items, side * items, more);
+    own->wide = (int)gop_cl_smaller(side * side, task->tune[1]);
+    lay_tiles(own, side * items, side * items);
+    gop_cl_define(&own->build, " -DVECTOR=%s -DSIDE=%d -DGROUP=%d", words[vector], side,
+                  own->wide);
     return gop_cl_need_group(ctx, names, own->wide, (int64_t)side * side * items * vector);
 }
 
@@ -230,14 +211,13 @@ static gop_status by_blocks(const gop_ctx *ctx, const gop_task *task, const gop_
     static const char *const words[] = {"uchar", "ushort", "uint", "ulong", "ulong2"};
     const int item = (int)gop_cl_item(task->in[0].dtype);
     const int side_x = item > 1 ? WIDE / item : BYTES, side_y = HIGH / item;
-    planned *const own = begin(task, names, plan);
-    char more[128];
-    snprintf(more, sizeof more, " -DBASE=%s -DLANES=%d -DSIDE_X=%d -DSIDE_Y=%d%s",
-             words[__builtin_ctz((unsigned)item)],
-             item == 16 ? 1 : gop_cl_block(task->in[0].dtype), side_x, side_y,
-             gop_cl_streamed(ctx, task->geometry.permutation.size * item));
+    planned *const own = begin(task, names, task->in[0].dtype, plan);
     GOP_TRY(find_plane(task, own));
-    lay_tiles(own, side_x, side_y, more);
+    lay_tiles(own, side_x, side_y);
+    gop_cl_define(&own->build, " -DBASE=%s -DLANES=%d -DSIDE_X=%d -DSIDE_Y=%d%s",
+                  words[__builtin_ctz((unsigned)item)],
+                  item == 16 ? 1 : gop_cl_block(task->in[0].dtype), side_x, side_y,
+                  gop_cl_streamed(ctx, task->geometry.permutation.size * item));
     own->chunk = gop_cl_chunk(ctx, own->plane.tiles, (int64_t)side_x * side_y);
     return GOP_OK;
 }
