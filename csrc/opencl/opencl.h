@@ -107,14 +107,14 @@ static inline int gop_cl_block(gop_dtype dtype)
 
 /* ---- a launch ---- */
 
-/* What a row's plan is told: the names of a launch of its kernel. */
+/* Of a row: the names of a launch of its kernel. */
 typedef struct gop_cl_names {
     const char *op, *row, *source, *kernel; /* source "add/naive": opencl/add/naive.cl */
 } gop_cl_names;
 
 enum { GOP_CL_OPERANDS = 8, GOP_CL_VALUES = 8, GOP_CL_OPTIONS = 256 };
 
-/* A kernel, and what its build defines: the head of a row's own plan. */
+/* A kernel, and what its build defines: the head of a row's own part of a plan. */
 typedef struct gop_cl_build {
     const gop_cl_names *names;
     char options[GOP_CL_OPTIONS];
@@ -167,15 +167,17 @@ static inline gop_array gop_cl_in_scratch(void *scratch, size_t at, gop_dtype dt
     return part;
 }
 
+/* GOP_REFUSED with "<op>: kernel '<row>' " before the sentence. */
+gop_status gop_cl_refuse(const gop_cl_build *build, const char *format, ...) GOP_PRINTF(2, 3);
 /* Refuses work-groups, or local memory, larger than the device has. */
-gop_status gop_cl_need_group(const gop_ctx *ctx, const gop_cl_names *names, int64_t items,
+gop_status gop_cl_need_group(const gop_ctx *ctx, const gop_cl_build *build, int64_t items,
                              int64_t local) GOP_MUST_CHECK;
 
 /* ---- axes ---- */
 
 /* From core's, the outermost first. Fails where there are more than a kernel is told of; kind
  * is "", or what they are: "batch ". */
-gop_status gop_cl_set_axes(const gop_cl_names *names, const char *kind, int rank,
+gop_status gop_cl_set_axes(const gop_cl_build *build, const char *kind, int rank,
                            const int64_t *extent, int operands, const int64_t *const stride[],
                            struct axes *axes) GOP_MUST_CHECK;
 
@@ -192,14 +194,15 @@ gop_status gop_cl_set_axes(const gop_cl_names *names, const char *kind, int rank
 
 /* A row, whose kernel <stem>_<kernel>_kernel is in <stem>/<kernel>.cl, is an entry of its
  * ladder's list: ROW(op, stem, kernel, plan, the rest by designated initialisers). The plan is
- * what gop_row says, and is given the names too. */
+ * what gop_row says, and finds the names in the plan, whose own part begins with a build. */
 #define GOP_CL_ROW_DEFINED(op, stem, kernel, plan_of, ...)                                     \
     static gop_status op##_##kernel##_plan(const gop_ctx *ctx, const gop_task *task,           \
                                            gop_plan *plan)                                     \
     {                                                                                          \
         static const gop_cl_names names = {#op, #kernel, #stem "/" #kernel,                    \
                                            #stem "_" #kernel "_kernel"};                       \
-        return plan_of(ctx, task, &names, plan);                                               \
+        *GOP_OWN(gop_cl_build, plan) = (gop_cl_build){&names, ""};                             \
+        return plan_of(ctx, task, plan);                                                       \
     }                                                                                          \
     static const gop_row op##_##kernel##_row = {                                               \
         .name = #kernel, .plan = op##_##kernel##_plan, __VA_ARGS__};

@@ -40,21 +40,20 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 }
 
 /* What plans have in common, for vectors of so many numbers. */
-static gop_status begin(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                        int64_t items, gop_plan *plan)
+static gop_status begin(const gop_ctx *ctx, const gop_task *task, int64_t items, gop_plan *plan)
 {
     planned *const own = GOP_OWN(planned, plan);
+    const char *const op = own->build.names->op;
     const gop_dtype dtype = task->in[0].dtype;
     const gop_cl_kind *const kind = &gop_cl_kinds[dtype];
     const gop_elementwise *const e = &task->geometry.elementwise;
     /* Of two inputs the second stands for the third as well. */
     const int64_t *const stride[] = {e->stride[0], e->stride[1], e->stride[2],
                                      e->stride[e->operands - 1]};
-    GOP_TRY(gop_cl_set_axes(names, "", e->rank, e->extent, 4, stride, &own->axes));
-    GOP_TRY(gop_cl_need_double(ctx, names->op, dtype, needs_double(task)));
-    own->build = (gop_cl_build){names, ""};
+    GOP_TRY(gop_cl_set_axes(&own->build, "", e->rank, e->extent, 4, stride, &own->axes));
+    GOP_TRY(gop_cl_need_double(ctx, op, dtype, needs_double(task)));
     gop_cl_define(&own->build, "-DBASE=%s -DLANES=%d -D%s -DOP_%s -DINDEX=%s%s", kind->wrapping,
-                  (int)items * kind->parts, kind->word, names->op, gop_cl_index(e->size),
+                  (int)items * kind->parts, kind->word, op, gop_cl_index(e->size),
                   needs_double(task) ? " -DDOUBLE" : "");
     own->each = own->group = own->has_axes = 1;
     plan->launch = launch;
@@ -62,31 +61,28 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, const gop_cl_n
 }
 
 /* Tunable "group". */
-static gop_status by_items(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                           gop_plan *plan)
+static gop_status by_items(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    GOP_TRY(begin(ctx, task, names, 1, plan));
+    GOP_TRY(begin(ctx, task, 1, plan));
     GOP_OWN(planned, plan)->group = gop_cl_group(ctx, task->tune[0]);
     return GOP_OK;
 }
 
-static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                            gop_plan *plan)
+static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     enum { VECTOR = 64 }; /* bytes, of at most 16 numbers: chunks are a multiple of as many */
     const int64_t item = gop_cl_item(task->in[0].dtype);
     planned *const own = GOP_OWN(planned, plan);
     int is_new = 1; /* else the result's lines are in caches already */
     for (int i = 0; i < task->nin; i++) is_new &= task->in[i].data != task->out[0].data;
-    GOP_TRY(begin(ctx, task, names, item < 4 ? 16 : VECTOR / item, plan));
+    GOP_TRY(begin(ctx, task, item < 4 ? 16 : VECTOR / item, plan));
     if (is_new) gop_cl_define(&own->build, "%s", gop_cl_streamed(ctx, own->axes.size * item));
     own->each = gop_cl_ceil(gop_cl_chunk(ctx, own->axes.size, 1), VECTOR) * VECTOR;
     return GOP_OK;
 }
 
 /* Tunables "bytes" and "group". */
-static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task,
-                             const gop_cl_names *names, gop_plan *plan)
+static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     const gop_elementwise *e = &task->geometry.elementwise;
     const int64_t item = gop_cl_item(task->in[0].dtype);
@@ -103,12 +99,10 @@ static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task,
         is_plain = stride == 0 || stride == 1;
     }
     if (!is_plain)
-        return gop_fail(
-            GOP_REFUSED,
-            "%s: kernel '%s' takes arrays without gaps that lie in memory alike, and numbers; "
-            "this call has gaps, another order or another broadcast",
-            names->op, names->row);
-    GOP_TRY(begin(ctx, task, names, items, plan));
+        return gop_cl_refuse(&own->build,
+                             "takes arrays without gaps that lie in memory alike, and numbers; "
+                             "this call has gaps, another order or another broadcast");
+    GOP_TRY(begin(ctx, task, items, plan));
     gop_cl_define(&own->build, " -DNUMBERS=%d%s", numbers,
                   bits % (uintptr_t)(items * item) == 0 ? " -DALIGNED" : "");
     own->each = items;

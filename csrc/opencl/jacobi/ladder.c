@@ -206,10 +206,8 @@ static gop_status solve(gop_ctx *ctx, const gop_task *task, int64_t step)
 }
 
 /* The steps are those of jacobi_step's choice. */
-static gop_status by_steps(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                           gop_plan *plan)
+static gop_status by_steps(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    (void)names;
     if (!gop_cl_has_double(ctx))
         return gop_fail(GOP_BAD_TYPE,
                         "jacobi: %s has no float64, in which norms of residuals are; use "

@@ -69,8 +69,7 @@ static int64_t terms_of_row(const gop_task *task)
 
 /* What a row's kernel is built with. Cuts the call into slices of rows, far below 100 ms each.
  */
-static gop_status begin(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                        gop_plan *plan)
+static gop_status begin(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
     const gop_jacobi *g = &task->geometry.jacobi;
@@ -79,7 +78,8 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, const gop_cl_n
     planned *const own = GOP_OWN_OF_STEP(planned, plan);
     GOP_TRY(gop_cl_need_double(ctx, "jacobi_step", dtype, is_double));
     if (!p->has_alpha) GOP_TRY(gop_cl_need_quotients(ctx, "jacobi_step", dtype));
-    *own = (planned){.build = {names, ""}, .each = 1};
+    own->each = 1;
+    own->together = 0;
     gop_cl_define(&own->build, "-DBASE=%s -D%s -DLANES=1%s%s", gop_cl_kinds[dtype].base,
                   gop_cl_kinds[dtype].word, is_double ? " -DDOUBLE" : "",
                   p->has_alpha ? " -DALPHA" : gop_cl_quotients(ctx));
@@ -107,19 +107,16 @@ static int has_vectors(const gop_task *task, int width)
 
 /* A row of a matrix a work-group, or several of a dense one. Tunables "group", "held" and
  * "batch". */
-static gop_status by_groups(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                            gop_plan *plan)
+static gop_status by_groups(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     planned *const own = GOP_OWN_OF_STEP(planned, plan);
     const int wide = task->in[0].dtype == GOP_FLOAT32 ? 4 : 2;
     const int is_vector = has_vectors(task, wide), width = is_vector ? wide : 1;
     const int64_t leaves = gop_cl_ceil(task->geometry.jacobi.n, LEAF);
     if (task->call->params.jacobi_step.grid.axes)
-        return gop_fail(GOP_REFUSED,
-                        "jacobi_step: kernel '%s' takes a matrix, got a stencil; kernel 'rows' "
-                        "takes those",
-                        names->row);
-    GOP_TRY(begin(ctx, task, names, plan));
+        return gop_cl_refuse(&own->build,
+                             "takes a matrix, got a stencil; kernel 'rows' takes those");
+    GOP_TRY(begin(ctx, task, plan));
     const int team = LANES / width;
     own->together = 1;
     own->each = is_vector ? task->tune[1] : 1;
@@ -139,8 +136,7 @@ enum {
     OF_COLUMNS = 4, /* chunks a processor then */
 };
 
-static gop_status by_rows(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                          gop_plan *plan)
+static gop_status by_rows(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
     const gop_jacobi *g = &task->geometry.jacobi;
@@ -155,7 +151,7 @@ static gop_status by_rows(const gop_ctx *ctx, const gop_task *task, const gop_cl
     const int has_columns = is_cpu && is_real && is_dense && g->a_row == 1 && g->a_col != 1;
     const int has_runs =
         is_cpu && is_real && is_plain && p->grid.axes && (g->a_col == 0 || g->a_col == 1);
-    GOP_TRY(begin(ctx, task, names, plan));
+    GOP_TRY(begin(ctx, task, plan));
     gop_cl_define(&own->build, "%s -DWIDTH=%d%s%s",
                   has_vectors   ? " -DVECTORS"
                   : has_columns ? " -DCOLUMNS"

@@ -89,8 +89,8 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 
 /* Fills the plan of groups that have `down` by `across` outputs, in vectors of so many numbers,
  * cut into parts that take about 100 ms of a kernel so many times slower than the best. */
-static gop_status begin(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                        int is_turned, int lanes, double slower, gop_plan *plan)
+static gop_status begin(const gop_ctx *ctx, const gop_task *task, int is_turned, int lanes,
+                        double slower, gop_plan *plan)
 {
     const double work = (gop_cl_is_cpu(ctx) ? 2e9 : 4e11) / slower;
     multiplying *const own = GOP_OWN(multiplying, plan);
@@ -99,8 +99,7 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, const gop_cl_n
     struct product *const q = &own->product;
     struct part *const p = &own->part;
     const int64_t *const stride[] = {g->out, is_turned ? g->b : g->a, is_turned ? g->a : g->b};
-    GOP_TRY(gop_cl_need_double(ctx, names->op, dtype, gop_cl_is_double(dtype)));
-    own->build = (gop_cl_build){names, ""};
+    GOP_TRY(gop_cl_need_double(ctx, "matmul", dtype, gop_cl_is_double(dtype)));
     own->is_turned = is_turned;
     plan->launch = launch;
     gop_cl_define(&own->build, "-DBASE=%s -D%s%s -DSUM=%s -DLANES=%d",
@@ -110,7 +109,8 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, const gop_cl_n
     if (is_turned)
         *q = (struct product){g->n,     g->m,     g->k,       g->b_col,   g->b_row,
                               g->a_col, g->a_row, g->out_col, g->out_row, {0}};
-    GOP_TRY(gop_cl_set_axes(names, "batch ", g->batch_rank, g->extent, 3, stride, &q->batch));
+    GOP_TRY(
+        gop_cl_set_axes(&own->build, "batch ", g->batch_rank, g->extent, 3, stride, &q->batch));
     *p = (struct part){.batches = 1, .rows = q->m, .columns = q->n};
     cut(p, (double)g->k, work);
     own->batches = g->batches;
@@ -122,25 +122,23 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, const gop_cl_n
 }
 
 /* An output a work-item. Tunable "group". */
-static gop_status by_items(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                           gop_plan *plan)
+static gop_status by_items(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     multiplying *const own = GOP_OWN(multiplying, plan);
     own->group = gop_cl_group(ctx, task->tune[0]);
     own->down = own->across = 1;
-    return begin(ctx, task, names, 0, gop_cl_kinds[task->in[0].dtype].parts, 64, plan);
+    return begin(ctx, task, 0, gop_cl_kinds[task->in[0].dtype].parts, 64, plan);
 }
 
 /* Tunable "tile". */
-static gop_status by_tiles(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                           gop_plan *plan)
+static gop_status by_tiles(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     multiplying *const own = GOP_OWN(multiplying, plan);
     const int tile = (int)task->tune[0];
     own->group = tile * tile;
     own->down = own->across = tile;
-    GOP_TRY(gop_cl_need_group(ctx, names, own->group, 0));
-    GOP_TRY(begin(ctx, task, names, 0, gop_cl_kinds[task->in[0].dtype].parts, 32, plan));
+    GOP_TRY(gop_cl_need_group(ctx, &own->build, own->group, 0));
+    GOP_TRY(begin(ctx, task, 0, gop_cl_kinds[task->in[0].dtype].parts, 32, plan));
     gop_cl_define(&own->build, " -DTILE=%d", tile);
     return GOP_OK;
 }
@@ -164,8 +162,7 @@ static int is_whole(const gop_array *array, int batch_rank, const int64_t *batch
 
 /* Of 16 work-items across, and as many down if such tiles are enough for the device, else half.
  * Sums of 16 bytes are half as many a side. Tunables "side", and "rows": 0 finds it. */
-static gop_status by_private_tiles(const gop_ctx *ctx, const gop_task *task,
-                                   const gop_cl_names *names, gop_plan *plan)
+static gop_status by_private_tiles(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     enum { ACROSS = 16 };
     multiplying *const own = GOP_OWN(multiplying, plan);
@@ -186,9 +183,9 @@ static gop_status by_private_tiles(const gop_ctx *ctx, const gop_task *task,
     own->group = down * ACROSS;
     own->down = side * down;
     own->across = side * ACROSS;
-    GOP_TRY(gop_cl_need_group(ctx, names, own->group,
+    GOP_TRY(gop_cl_need_group(ctx, &own->build, own->group,
                               2 * depth * ((own->down + own->across) * bytes + 32)));
-    GOP_TRY(begin(ctx, task, names, 0, parts, 8, plan));
+    GOP_TRY(begin(ctx, task, 0, parts, 8, plan));
     gop_cl_define(&own->build,
                   " -DSIDE=%d -DDOWN=%d -DACROSS=%d -DDEPTH=%d -DQUAD=%d -DA_ALONG=%d "
                   "-DB_ALONG=%d%s%s",
@@ -199,8 +196,7 @@ static gop_status by_private_tiles(const gop_ctx *ctx, const gop_task *task,
 }
 
 /* Few rows, or few columns. */
-static gop_status thin(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                       gop_plan *plan)
+static gop_status thin(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     /* Rows or columns; vectors of a work-item, and where those would be too few. */
     enum { MOST = 3, STRIP = 64, SHORT = 8 };
@@ -214,16 +210,15 @@ static gop_status thin(const gop_ctx *ctx, const gop_task *task, const gop_cl_na
     const int64_t rows = gop_cl_smaller(g->m, g->n), columns = gop_cl_larger(g->m, g->n);
     int strip = STRIP;
     if (rows > MOST || gop_cl_kinds[dtype].parts == 2)
-        return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'thin' is for products of real numbers with at most %d "
-                        "rows or columns",
-                        MOST);
+        return gop_cl_refuse(&own->build,
+                             "is for products of real numbers with at most %d rows or columns",
+                             MOST);
     while (strip > SHORT && g->batches * rows * gop_cl_ceil(columns, strip * lanes) <
                                 2 * (int64_t)ctx->info.processors)
         strip /= 2;
     own->group = own->down = 1;
     own->across = strip * lanes;
-    GOP_TRY(begin(ctx, task, names, is_high, lanes, 16, plan));
+    GOP_TRY(begin(ctx, task, is_high, lanes, 16, plan));
     gop_cl_define(&own->build, " -DSTRIP=%d%s", strip,
                   is_along    ? " -DALONG"
                   : is_across ? " -DACROSS"
@@ -302,20 +297,19 @@ static gop_status launch_packed(gop_ctx *ctx, const gop_task *task, int64_t step
                  .value = {GOP_CL_VALUE_OF_AXES(3, own->product), GOP_CL_VALUE(p)}});
 }
 
-static gop_status packed(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                         gop_plan *plan)
+static gop_status packed(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     multiplying *const own = GOP_OWN(multiplying, plan);
     struct part *const p = &own->part;
     const gop_gemm *const g = &task->geometry.gemm;
     const gop_dtype dtype = task->in[0].dtype;
     if (g->m < LEAST || g->n < LEAST)
-        return gop_fail(
-            GOP_REFUSED,
-            "matmul: kernel 'packed' is for products of %d rows and columns or more, "
-            "this one has %lld and %lld",
+        return gop_cl_refuse(
+            &own->build,
+            "is for products of %d rows and columns or more, this one has %lld "
+            "and %lld",
             LEAST, (long long)g->m, (long long)g->n);
-    GOP_TRY(begin(ctx, task, names, 0, (int)width_of(dtype, 1), 1, plan));
+    GOP_TRY(begin(ctx, task, 0, (int)width_of(dtype, 1), 1, plan));
     gop_cl_define(&own->build, " -DROWS=%d -DPIECE=%d -DBLOCK=%d", (int)width_of(dtype, 0),
                   PIECE, BLOCK);
     const int64_t each = panel_parts(dtype, p, g->k, 0) + panel_parts(dtype, p, g->k, 1);

@@ -34,8 +34,7 @@ typedef struct planned {
     int64_t points, others;   /* points of a step by others, of kernels that meet all pairs */
     int64_t each;             /* points of a work-group, or of a work-item where it is one */
     size_t histogram;         /* bytes of local memory, of counters */
-    int group, count, copies; /* work-items of a group; slots, copies of a slot's counters */
-    size_t slots;             /* in scratch memory */
+    int group, count, copies; /* work-items of a group; chunks; copies of counters */
     gop_bin_guess guess;
     int32_t chunk; /* points of the second set that a work-group of guessed meets */
     sorted_sets sorted;
@@ -110,20 +109,19 @@ static box box_of(const gop_task *task)
     return b;
 }
 
-static const gop_cl_names sorting = {.source = "rdf/sorting", .kernel = "rdf_sum_kernel"};
+static const gop_cl_names sorting = {.source = "rdf/sorting", .kernel = "rdf_clear_kernel"};
 
-/* Writes the counters: the sums of so many slots', of none 0. */
-static gop_status sum(gop_ctx *ctx, const gop_task *task, const gop_array *slots, int count)
+/* All counters are 0. */
+static gop_status clear(gop_ctx *ctx, const gop_task *task)
 {
     const gop_cl_build build = {&sorting, "-DBASE=float -DLANES=1 -DBOX=0 -DONE"};
     const struct call call = call_of(task);
     if (call.counters == 0) return GOP_OK;
-    return gop_cl_run(
-        ctx, &(gop_cl_launch){.build = &build,
-                              .items = call.counters,
-                              .group = gop_cl_group(ctx, 64),
-                              .operand = {GOP_CL_READS(slots), GOP_CL_WRITES(&task->out[0])},
-                              .value = {GOP_CL_VALUE(call), GOP_CL_VALUE(count)}});
+    return gop_cl_run(ctx, &(gop_cl_launch){.build = &build,
+                                            .items = call.counters,
+                                            .group = gop_cl_group(ctx, 64),
+                                            .operand = {GOP_CL_WRITES(&task->out[0])},
+                                            .value = {GOP_CL_VALUE(call)}});
 }
 
 /* ---- points sorted into the cells of a grid: the launches of sorting.cl ---- */
@@ -260,24 +258,23 @@ static gop_status sort_sets(gop_ctx *ctx, const gop_task *task, const sorted_set
 
 /* Refuses several frames, and points that the device has no arithmetic for. Groups of so many
  * work-items, and a step. */
-static gop_status begin(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                        int64_t group, gop_launch launch, gop_plan *plan)
+static gop_status begin(const gop_ctx *ctx, const gop_task *task, int64_t group,
+                        gop_launch launch, gop_plan *plan)
 {
     const int64_t count = GOP_FRAMES(task)->count;
     const gop_pairs *p = &task->geometry.pairs;
     const gop_dtype dtype = task->in[0].dtype;
     planned *const own = GOP_OWN(planned, plan);
     if (count > 1)
-        return gop_fail(GOP_REFUSED, "rdf: kernel '%s' takes one frame at a time, got %lld",
-                        names->row, (long long)count);
+        return gop_cl_refuse(&own->build, "takes one frame at a time, got %lld",
+                             (long long)count);
     if ((p->n > p->n2 ? p->n : p->n2) > INT32_MAX / 2 ||
         task->out[0].shape[0] * p->bins > INT32_MAX / 2)
-        return gop_fail(GOP_REFUSED,
-                        "rdf: kernel '%s' takes sets of up to 2^30 points and as many counters",
-                        names->row);
+        return gop_cl_refuse(&own->build,
+                             "takes sets of up to 2^30 points and as many counters");
     GOP_TRY(gop_cl_need_double(ctx, "rdf", dtype, gop_cl_is_double(dtype)));
     if (p->box) GOP_TRY(gop_cl_need_quotients(ctx, "rdf", dtype));
-    *own = (planned){.build = {names, ""}, .group = gop_cl_group(ctx, group), .copies = 1};
+    *own = (planned){.build = own->build, .group = gop_cl_group(ctx, group), .copies = 1};
     define_points(ctx, task, &own->build);
     plan->launch = launch;
     plan->scratch = 0;
@@ -322,7 +319,7 @@ static gop_status plan_counters(const gop_ctx *ctx, const gop_task *task, planne
     own->histogram = (size_t)(counters * own->copies);
     gop_cl_define(&own->build, " -DGROUP=%d -DCOPIES=%d%s%s", own->group, own->copies,
                   is_even ? " -DEVEN" : "", gop_cl_registers(ctx, " -DNVIDIA"));
-    return gop_cl_need_group(ctx, own->build.names, own->group,
+    return gop_cl_need_group(ctx, &own->build, own->group,
                              counters * own->copies + TILE * own->group + OWN);
 }
 
@@ -333,7 +330,7 @@ static gop_status launch_pairs(gop_ctx *ctx, const gop_task *task, int64_t step)
     const planned *const own = GOP_OWN(const planned, task->plan);
     const gop_pairs *p = &task->geometry.pairs;
     const int64_t columns = gop_cl_ceil(p->n2, own->others);
-    if (step == 0) GOP_TRY(sum(ctx, task, &task->out[0], 0));
+    if (step == 0) GOP_TRY(clear(ctx, task));
     if (p->n == 0 || p->n2 == 0) return GOP_OK;
     const struct call call = call_of(task);
     const box b = box_of(task);
@@ -362,13 +359,12 @@ static gop_status launch_pairs(gop_ctx *ctx, const gop_task *task, int64_t step)
 }
 
 /* Steps of so many points by so many others, `held` points a work-item. */
-static gop_status by_pairs(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                           int64_t points, int64_t others, int64_t group, int held,
-                           gop_plan *plan)
+static gop_status by_pairs(const gop_ctx *ctx, const gop_task *task, int64_t points,
+                           int64_t others, int64_t group, int held, gop_plan *plan)
 {
     const gop_pairs *p = &task->geometry.pairs;
     planned *const own = GOP_OWN(planned, plan);
-    GOP_TRY(begin(ctx, task, names, group, launch_pairs, plan));
+    GOP_TRY(begin(ctx, task, group, launch_pairs, plan));
     own->points = points;
     own->others = others;
     own->each = (int64_t)own->group * held;
@@ -378,22 +374,20 @@ static gop_status by_pairs(const gop_ctx *ctx, const gop_task *task, const gop_c
 }
 
 /* Tunable "group". */
-static gop_status naive(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                        gop_plan *plan)
+static gop_status naive(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    return by_pairs(ctx, task, names, 1 << 14, 1 << 12, task->tune[0], 1, plan);
+    return by_pairs(ctx, task, 1 << 14, 1 << 12, task->tune[0], 1, plan);
 }
 
 /* Tunables "points" and "group". */
-static gop_status guessed(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                          gop_plan *plan)
+static gop_status guessed(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     enum { MOST = 1 << 13, LEAST = 1 << 9, GROUPS = 64 }; /* points; groups of a unit */
     const gop_pairs *p = &task->geometry.pairs;
     const int held = (int)task->tune[0];
     planned *const own = GOP_OWN(planned, plan);
     const int64_t others = p->uniform ? 1 << 18 : 1 << 15; /* a guess is faster */
-    GOP_TRY(by_pairs(ctx, task, names, 1 << 17, others, task->tune[1], held, plan));
+    GOP_TRY(by_pairs(ctx, task, 1 << 17, others, task->tune[1], held, plan));
     own->chunk = MOST;
     while (own->chunk > LEAST && gop_cl_ceil(p->n, own->each) * gop_cl_ceil(p->n2, own->chunk) <
                                      (int64_t)ctx->info.processors * GROUPS)
@@ -405,66 +399,57 @@ static gop_status guessed(const gop_ctx *ctx, const gop_task *task, const gop_cl
 /* ---- those of near cells ---- */
 
 /* A launch of sorted points of the first set that a step meets: of cells a work-item a point,
- * of chunked one a slot. */
+ * of chunked one a chunk. */
 static gop_status launch_sorted(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const planned *const own = GOP_OWN(const planned, task->plan);
     const gop_pairs *p = &task->geometry.pairs;
-    const int64_t end = (step + 1) * own->each, size = p->bins + 1;
-    if (p->n == 0 || p->n2 == 0 || (step == 0 && own->count == 0))
-        GOP_TRY(sum(ctx, task, &task->out[0], 0));
-    if (p->n == 0 || p->n2 == 0) return GOP_OK;
-    if (step == 0) GOP_TRY(sort_sets(ctx, task, &own->sorted));
     const struct call call = call_of(task);
     const box b = box_of(task);
     const struct grid grid = grid_of(&own->sorted);
-    struct range r = {step * own->each, end < p->n ? end : p->n, 0, step == 0};
+    struct range r = {.i0 = step * own->each};
+    r.i1 = gop_cl_smaller(r.i0 + own->each, p->n);
     if (own->count) r.j0 = gop_cl_ceil(r.i1 - r.i0, own->count);
-    const gop_array slots =
-        gop_cl_in_scratch(task->scratch, own->slots, GOP_INT64,
-                          own->count * own->copies * task->out[0].shape[0] * size);
-    const gop_array *const out = own->count ? &slots : &task->out[0];
+    if (step == 0) GOP_TRY(clear(ctx, task));
+    if (p->n == 0 || p->n2 == 0) return GOP_OK;
+    if (step == 0) GOP_TRY(sort_sets(ctx, task, &own->sorted));
     static const int in_order[][2] = {{0, POINTS}, {0, TYPES}, {0, SORTED_KEY},
                                       {1, POINTS}, {1, TYPES}, {1, START}};
     gop_array sorted[6];
     for (int o = 0; o < 6; o++)
         sorted[o] = part_of(task, &own->sorted, in_order[o][0], in_order[o][1]);
-    GOP_TRY(gop_cl_run(
-        ctx, &(gop_cl_launch){.build = &own->build,
-                              .items = own->count ? own->count : r.i1 - r.i0,
-                              .group = own->group,
-                              .operand = {GOP_CL_READS(&sorted[0]), GOP_CL_READS(&sorted[1]),
-                                          GOP_CL_READS(&sorted[2]), GOP_CL_READS(&sorted[3]),
-                                          GOP_CL_READS(&sorted[4]), GOP_CL_READS(&sorted[5]),
-                                          GOP_CL_READS(&task->in[1]), GOP_CL_WRITES(out)},
-                              .value = {GOP_CL_VALUE(call),
-                                        {b.bytes, &b.numbers},
-                                        GOP_CL_VALUE(r),
-                                        GOP_CL_VALUE_IF(own->histogram, own->guess),
-                                        GOP_CL_VALUE(grid),
-                                        {own->histogram, NULL}}}));
-    if (!own->count || step < task->plan->steps - 1) return GOP_OK;
-    return sum(ctx, task, &slots, own->count * own->copies);
+    return gop_cl_run(
+        ctx,
+        &(gop_cl_launch){.build = &own->build,
+                         .items = own->count ? own->count : r.i1 - r.i0,
+                         .group = own->group,
+                         .operand = {GOP_CL_READS(&sorted[0]), GOP_CL_READS(&sorted[1]),
+                                     GOP_CL_READS(&sorted[2]), GOP_CL_READS(&sorted[3]),
+                                     GOP_CL_READS(&sorted[4]), GOP_CL_READS(&sorted[5]),
+                                     GOP_CL_READS(&task->in[1]), GOP_CL_WRITES(&task->out[0])},
+                         .value = {GOP_CL_VALUE(call),
+                                   {b.bytes, &b.numbers},
+                                   GOP_CL_VALUE(r),
+                                   GOP_CL_VALUE_IF(!own->count, own->guess),
+                                   GOP_CL_VALUE(grid),
+                                   {own->histogram, NULL}}});
 }
 
 /* Tunable "group". The costs are the cuda backend's: a GPU that runs OpenCL has the same things
  * to do. */
-static gop_status cells(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                        gop_plan *plan)
+static gop_status cells(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     static const gop_grid_costs costs = {20.0, 0.0, 15.0, 0.0, 1.0, 1};
     planned *const own = GOP_OWN(planned, plan);
-    GOP_TRY(begin(ctx, task, names, task->tune[0], launch_sorted, plan));
+    GOP_TRY(begin(ctx, task, task->tune[0], launch_sorted, plan));
     if (!gop_cl_has_double(ctx))
-        return gop_fail(
-            GOP_REFUSED,
-            "rdf: kernel 'cells' needs float64 for places in its grid, which %s has "
-            "not; kernel 'guessed' takes all pairs",
-            gop_cl_device_name(ctx));
+        return gop_cl_refuse(&own->build,
+                             "needs float64 for places in its grid, which %s has not; kernel "
+                             "'guessed' takes all pairs",
+                             gop_cl_device_name(ctx));
     if (task->geometry.pairs.n2 > 1 << 24)
-        return gop_fail(GOP_REFUSED,
-                        "rdf: kernel 'cells' takes sets of up to 2^24 points, got %lld",
-                        (long long)task->geometry.pairs.n2);
+        return gop_cl_refuse(&own->build, "takes sets of up to 2^24 points, got %lld",
+                             (long long)task->geometry.pairs.n2);
     GOP_TRY(plan_counters(ctx, task, own));
     plan_sorting(ctx, task, &costs, 0, &own->sorted, &plan->scratch);
     plan->cost = own->sorted.cells == 1 ? INFINITY : (float)own->sorted.grid.cost;
@@ -473,35 +458,31 @@ static gop_status cells(const gop_ctx *ctx, const gop_task *task, const gop_cl_n
 }
 
 /* Tunables "cells" and "width". The costs were measured on PoCL. */
-static gop_status chunked(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                          gop_plan *plan)
+static gop_status chunked(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     static const gop_grid_costs costs = {40.0, 0.0, 15.0, 0.0, 1.5, 1};
     enum {
-        SLOTS = 16,         /* a processor: the last ones even out */
-        COUNTED = 64 << 20, /* bytes of all slots' counters, at most */
-        COPIED = 1 << 14,   /* counters of which there are copies, at most */
+        CHUNKS = 16,      /* a processor: the last ones even out */
+        COPIED = 1 << 14, /* counters of which there are copies, at most */
+        COPIES = 4,
     };
     const gop_pairs *p = &task->geometry.pairs;
-    const int64_t size = task->out[0].shape[0] * (p->bins + 1);
+    const int64_t bytes = task->out[0].shape[0] * (p->bins + 1) * (int64_t)sizeof(uint32_t);
     const int has_cells = task->tune[0] && gop_cl_has_double(ctx);
     planned *const own = GOP_OWN(planned, plan);
-    GOP_TRY(begin(ctx, task, names, 1, launch_sorted, plan));
+    GOP_TRY(begin(ctx, task, 1, launch_sorted, plan));
     plan_sorting(ctx, task, &costs, !has_cells, &own->sorted, &plan->scratch);
     const int one = own->sorted.cells == 1, width = one ? 16 : 8; /* runs of cells are short */
-    own->copies = size <= COPIED ? 4 : 1;
-    const int64_t processors = ctx->info.processors;
-    const int64_t most = COUNTED / (8 * size * own->copies);
-    int64_t count = gop_cl_smaller(processors * SLOTS, gop_cl_larger(most, processors));
-    if (p->n > 0) count = gop_cl_smaller(count, p->n);
-    own->count = (int)count;
-    own->slots = room_for(&plan->scratch, 8 * count * own->copies * size);
+    if (bytes <= COPIED * 4 && COPIES * bytes <= ctx->info.shared_per_block)
+        own->copies = COPIES;
+    own->histogram = (size_t)(bytes * own->copies);
+    own->count = (int)gop_cl_smaller(ctx->info.processors * CHUNKS, gop_cl_larger(p->n, 1));
     gop_cl_define(&own->build, " -DWIDTH=%d -DCOPIES=%d%s%s",
                   task->tune[1] ? (int)task->tune[1] : width, own->copies, one ? " -DONE" : "",
                   p->uniform ? " -DEVEN" : "");
     const double all = (double)p->n * (double)p->n2;
     set_steps(task, (one ? all : own->sorted.grid.cost) / 0x1p27, plan);
-    return GOP_OK;
+    return gop_cl_need_group(ctx, &own->build, 1, (int64_t)own->histogram);
 }
 
 /* ---- rows, and which of them runs ---- */

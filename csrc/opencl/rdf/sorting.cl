@@ -108,16 +108,9 @@ __kernel void rdf_scatter_kernel(FROM(BASE, p), FROM(int, types), FROM(int, key)
     if (i < n) sorted_key[sorted_key_at + to] = cell;
 }
 
-/* At the end: the counters of a call from those of so many slots; of none they are 0. */
-__kernel void rdf_sum_kernel(FROM(ulong, slots), TO(ulong, out), const struct call c,
-                             const int count)
+/* At the begin of a call: all counters are 0. */
+__kernel void rdf_clear_kernel(TO(ulong, out), const struct call c)
 {
     const int k = (int)get_global_id(0);
-    const long row = k / c.bins, bin = k % c.bins;
-    const long slot = (long)(c.counters / c.bins) * (c.bins + 1); /* one more: no bin */
-    ulong sum = 0;
-    if (k >= c.counters) return;
-    for (int s = 0; s < count; s++)
-        sum += slots[slots_at + s * slot + row * (c.bins + 1) + bin];
-    out[out_at + row * c.out_row + bin * c.out_col] = sum;
+    if (k < c.counters) out[out_at + k / c.bins * c.out_row + k % c.bins * c.out_col] = 0;
 }

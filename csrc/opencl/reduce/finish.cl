@@ -55,18 +55,8 @@ static struct at element(const struct shape *g, long k)
 #define FIRST(v) ((v).s0)
 #endif
 
-/* A number of its bits: OF_BITS(float, word). */
-#define BITS_char(word) (char)(word)
-#define BITS_short(word) (short)(word)
-#define BITS_int(word) (int)(word)
-#define BITS_long(word) (long)(word)
-#define BITS_uchar(word) (uchar)(word)
-#define BITS_ushort(word) (ushort)(word)
-#define BITS_uint(word) (uint)(word)
-#define BITS_ulong(word) (word)
-#define BITS_float(word) as_float((uint)(word))
-#define BITS_double(word) as_double(word)
-#define OF_BITS(type, word) JOIN(BITS_, type)(word)
+/* A part of the initial value; no number is longer than its bits are. */
+#define INITIAL(type, part) (((const type *)&w->initial[part])[0])
 
 /* Output o, which is where `at` says. */
 static void finish(OPERANDS, const struct shape *g, const struct work *w, struct at at, long o,
@@ -78,19 +68,19 @@ static void finish(OPERANDS, const struct shape *g, const struct work *w, struct
 #elif defined(POSITION)
     *out = root.k;
 #elif defined(BEST) /* a key forgets the signs of zeros, and which part was a NaN */
-    const BASE re = OF_BITS(BASE, w->initial[0]), im = OF_BITS(BASE, w->initial[1]);
+    const BASE re = INITIAL(BASE, 0), im = INITIAL(BASE, 1);
     const best first = of((V)(re, im), -1, w->flags);
     if (w->has_initial && !is_less(root, first)) *out = (V)(re, im);
     else *out = LOAD(a_at + at.in + element(g, root.k).in, a);
 #elif defined(EXTREME)
-    const BASE initial = OF_BITS(BASE, w->initial[0]);
+    const BASE initial = INITIAL(BASE, 0);
     WIDE(ITEMS, BASE) all = initial;
     const ACC first = FIRST(key_of(all, w->flags));
     *out = w->has_initial && first <= root ? initial : from_key(root, w->flags);
 #else
-    ONE start = (ONE)OF_BITS(ACC, w->initial[0]);
+    ONE start = (ONE)INITIAL(ACC, 0);
 #if PAIRS == 2
-    start.s1 = OF_BITS(ACC, w->initial[1]);
+    start.s1 = INITIAL(ACC, 1);
 #endif
     if (w->has_initial) root = fold_one(root, start);
 #if !defined(WHOLE) && !defined(PROD)

@@ -212,8 +212,8 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 }
 
 /* Fills the plan of a row in vectors of `bytes`, 0: of one element. */
-static gop_status plan_of(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                          int bytes, sharing share, gop_plan *plan)
+static gop_status plan_of(const gop_ctx *ctx, const gop_task *task, int bytes, sharing share,
+                          gop_plan *plan)
 {
     static const char *const names_of[] = {"sum", "prod", "min",    "max",    "mean",
                                            "any", "all",  "argmin", "argmax", "reduce"};
@@ -226,11 +226,10 @@ static gop_status plan_of(const gop_ctx *ctx, const gop_task *task, const gop_cl
     GOP_TRY(
         gop_cl_need_double(ctx, names_of[params->op], dtype, needs_double(params->op, dtype)));
     if (params->op == GOP_MEAN) GOP_TRY(gop_cl_need_quotients(ctx, names_of[GOP_MEAN], dtype));
-    memset(p, 0, sizeof *p);
-    job->build.names = names;
+    *p = (planned){.job.build = job->build, .counting.build = job->build};
     plan->launch = launch;
     job->shape = (struct shape){g->kept, g->reduced, g->outputs, g->count, {0}};
-    GOP_TRY(gop_cl_set_axes(names, "", g->kept + g->reduced, g->extent, 3, stride,
+    GOP_TRY(gop_cl_set_axes(&job->build, "", g->kept + g->reduced, g->extent, 3, stride,
                             &job->shape.axes));
     set_initial(task, &job->work);
     job->work.has_where = params->has_where;
@@ -243,7 +242,6 @@ static gop_status plan_of(const gop_ctx *ctx, const gop_task *task, const gop_cl
     plan->scratch = partial_bytes(job);
     if (params->op != GOP_MEAN || !params->has_where) return GOP_OK;
     p->counts = 1;
-    p->counting.build.names = names;
     p->counting.shape = job->shape;
     p->counting.work.counts = -1;
     set_counting(&p->counting.shape);
@@ -262,7 +260,7 @@ static gop_status plan_of(const gop_ctx *ctx, const gop_task *task, const gop_cl
  */
 
 typedef struct lesson {
-    const gop_cl_names *names;
+    gop_cl_build build;
     int64_t groups;
     int group;
 } lesson;
@@ -272,7 +270,7 @@ static gop_status sum_groups(gop_ctx *ctx, const gop_task *task, const gop_array
                              const gop_array *from, int64_t n, int64_t groups)
 {
     const lesson *const own = GOP_OWN(const lesson, task->plan);
-    gop_cl_build build = {own->names, ""};
+    gop_cl_build build = own->build;
     gop_cl_define(&build, "-DT=%s -DR=%s -DGROUP=%d%s", gop_cl_kinds[from->dtype].base,
                   gop_cl_kinds[to->dtype].base, own->group,
                   to->dtype == GOP_FLOAT64 ? " -DDOUBLE" : "");
@@ -302,31 +300,28 @@ static gop_status launch_lesson(gop_ctx *ctx, const gop_task *task, int64_t step
 
 /* As many groups as fit the device. Refuses all but the sum of a whole contiguous array.
  * Tunable "group". */
-static gop_status by_adding_groups(const gop_ctx *ctx, const gop_task *task,
-                                   const gop_cl_names *names, gop_plan *plan)
+static gop_status by_adding_groups(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     enum { EACH = 4096, GROUPS = 8 }; /* numbers of a group at least; groups of a unit */
     const gop_reduction *const g = &task->geometry.reduction;
     const gop_reduce_params *const params = &task->call->params.reduce;
     lesson *const own = GOP_OWN(lesson, plan);
     if (params->op != GOP_SUM || params->has_where || params->has_initial)
-        return gop_fail(GOP_REFUSED, "reduce: this kernel only sums, without where or initial");
+        return gop_cl_refuse(&own->build, "only sums, without where or initial");
     if (g->outputs != 1 || g->count == 0 || g->reduced > 1 ||
         (g->reduced == 1 && g->in[0] != 1))
-        return gop_fail(GOP_REFUSED, "reduce: this kernel sums one whole contiguous array that "
-                                     "is not empty");
+        return gop_cl_refuse(&own->build, "sums one whole contiguous array that is not empty");
     GOP_TRY(gop_cl_need_double(ctx, "sum", GOP_FLOAT64, task->in[0].dtype == GOP_FLOAT64));
-    *own = (lesson){
-        names, gop_cl_smaller(gop_cl_ceil(g->count, EACH), ctx->info.processors * GROUPS), 1};
+    own->groups = gop_cl_smaller(gop_cl_ceil(g->count, EACH), ctx->info.processors * GROUPS);
+    own->group = 1;
     while (own->group * 2 <= gop_cl_group(ctx, task->tune[0])) own->group *= 2;
     plan->launch = launch_lesson;
     return GOP_OK;
 }
 
-static gop_status by_groups(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                            gop_plan *plan)
+static gop_status by_groups(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    GOP_TRY(by_adding_groups(ctx, task, names, plan));
+    GOP_TRY(by_adding_groups(ctx, task, plan));
     plan->scratch = (size_t)GOP_OWN(const lesson, plan)->groups * 8;
     return GOP_OK;
 }
@@ -421,10 +416,9 @@ static void share_tree(const gop_ctx *ctx, const gop_task *task, reduce_job *job
                       w->team, w->turns);
 }
 
-static gop_status by_teams(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                           gop_plan *plan)
+static gop_status by_teams(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    return plan_of(ctx, task, names, LOADED, share_tree, plan);
+    return plan_of(ctx, task, LOADED, share_tree, plan);
 }
 
 /* ---- chunked: vectors, for CPUs ---- */
@@ -501,10 +495,9 @@ static void share_chunks(const gop_ctx *ctx, const gop_task *task, reduce_job *j
 }
 
 /* Tunable "strip". */
-static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                            gop_plan *plan)
+static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    return plan_of(ctx, task, names, VECTOR, share_chunks, plan);
+    return plan_of(ctx, task, VECTOR, share_chunks, plan);
 }
 
 /* ---- rows, and which of them runs ---- */

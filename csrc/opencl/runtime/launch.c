@@ -110,16 +110,26 @@ void gop_cl_define(gop_cl_build *build, const char *format, ...)
     va_end(arguments);
 }
 
-gop_status gop_cl_set_axes(const gop_cl_names *names, const char *kind, int rank,
+gop_status gop_cl_refuse(const gop_cl_build *build, const char *format, ...)
+{
+    char said[400];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(said, sizeof said, format, arguments);
+    va_end(arguments);
+    return gop_fail(GOP_REFUSED, "%s: kernel '%s' %s", build->names->op, build->names->row,
+                    said);
+}
+
+gop_status gop_cl_set_axes(const gop_cl_build *build, const char *kind, int rank,
                            const int64_t *extent, int operands, const int64_t *const stride[],
                            struct axes *axes)
 {
     if (rank > MOST_AXES)
-        return gop_fail(
-            GOP_REFUSED,
-            "%s: kernel '%s' takes %d %saxes that cannot be merged, this call has %d; "
-            "another device such as 'cpu' takes them",
-            names->op, names->row, MOST_AXES, kind, rank);
+        return gop_cl_refuse(build,
+                             "takes %d %saxes that cannot be merged, this call has %d; another "
+                             "device such as 'cpu' takes them",
+                             MOST_AXES, kind, rank);
     axes->rank = rank;
     axes->size = 1;
     for (int axis = 0; axis < rank; axis++) {
@@ -130,15 +140,14 @@ gop_status gop_cl_set_axes(const gop_cl_names *names, const char *kind, int rank
     return GOP_OK;
 }
 
-gop_status gop_cl_need_group(const gop_ctx *ctx, const gop_cl_names *names, int64_t items,
+gop_status gop_cl_need_group(const gop_ctx *ctx, const gop_cl_build *build, int64_t items,
                              int64_t local)
 {
     const gop_device_info *const info = &ctx->info;
     if (items <= info->max_threads_per_block && local <= info->shared_per_block) return GOP_OK;
-    return gop_fail(
-        GOP_REFUSED,
-        "%s: kernel '%s' takes work-groups of %lld work-items and %lld bytes of local memory "
-        "here, but %s has at most %d and %lld",
-        names->op, names->row, (long long)items, (long long)local, gop_cl_device_name(ctx),
-        info->max_threads_per_block, (long long)info->shared_per_block);
+    return gop_cl_refuse(build,
+                         "takes work-groups of %lld work-items and %lld bytes of local memory "
+                         "here, but %s has at most %d and %lld",
+                         (long long)items, (long long)local, gop_cl_device_name(ctx),
+                         info->max_threads_per_block, (long long)info->shared_per_block);
 }

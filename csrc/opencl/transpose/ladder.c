@@ -37,11 +37,9 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 }
 
 /* What plans have in common, for items of the dtype's bytes. */
-static planned *begin(const gop_task *task, const gop_cl_names *names, gop_dtype dtype,
-                      gop_plan *plan)
+static planned *begin(const gop_task *task, gop_dtype dtype, gop_plan *plan)
 {
     planned *const own = GOP_OWN(planned, plan);
-    own->build = (gop_cl_build){names, ""};
     gop_cl_define(&own->build, "-DBYTES=%d -DINDEX=%s", (int)gop_cl_item(dtype),
                   gop_cl_index(task->geometry.permutation.size));
     own->dtype = dtype;
@@ -52,10 +50,12 @@ static planned *begin(const gop_task *task, const gop_cl_names *names, gop_dtype
 }
 
 /* Tells a kernel all axes. */
-static gop_status set_axes(const gop_permutation *g, planned *own)
+static gop_status set_axes(const gop_task *task, gop_plan *plan)
 {
+    planned *const own = GOP_OWN(planned, plan);
+    const gop_permutation *g = &task->geometry.permutation;
     const int64_t *const stride[] = {g->out, g->in};
-    return gop_cl_set_axes(own->build.names, "", g->rank, g->extent, 2, stride, &own->axes);
+    return gop_cl_set_axes(&own->build, "", g->rank, g->extent, 2, stride, &own->axes);
 }
 
 /* ---- axes in any order ---- */
@@ -87,31 +87,31 @@ static gop_dtype join_items(const gop_task *task, struct axes *a)
 }
 
 /* Tunable "group". */
-static gop_status by_items(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                           gop_plan *plan)
+static gop_status by_items(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    planned *own = begin(task, names, task->in[0].dtype, plan);
-    GOP_TRY(set_axes(&task->geometry.permutation, own));
-    if (!(ctx->backend->facts & GOP_HOST_MEMORY))
-        own = begin(task, names, join_items(task, &own->axes), plan);
+    const int is_gpu = !(ctx->backend->facts & GOP_HOST_MEMORY);
+    GOP_TRY(set_axes(task, plan));
+    planned *const own = begin(
+        task, is_gpu ? join_items(task, &GOP_OWN(planned, plan)->axes) : task->in[0].dtype,
+        plan);
     own->wide = gop_cl_group(ctx, task->tune[0]);
     return GOP_OK;
 }
 
-static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                            gop_plan *plan)
+static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    planned *const own = begin(task, names, task->in[0].dtype, plan);
-    own->chunk = gop_cl_chunk(ctx, task->geometry.permutation.size, 1);
-    return set_axes(&task->geometry.permutation, own);
+    begin(task, task->in[0].dtype, plan)->chunk =
+        gop_cl_chunk(ctx, task->geometry.permutation.size, 1);
+    return set_axes(task, plan);
 }
 
 /* ---- tiles ---- */
 
 /* Finds the plane of the input's fastest axis, x, and the output's, y; all others are a batch.
  * Refuses where they are one axis, or there are more than a kernel is told of. */
-static gop_status find_plane(const gop_task *task, planned *own)
+static gop_status find_plane(const gop_task *task, gop_plan *plan)
 {
+    planned *const own = GOP_OWN(planned, plan);
     const gop_permutation *g = &task->geometry.permutation;
     struct axes *const b = &own->axes;
     const int y = g->rank - 1;
@@ -119,12 +119,10 @@ static gop_status find_plane(const gop_task *task, planned *own)
     for (int axis = 0; axis < g->rank; axis++)
         if (gop_cl_magnitude(g->in[axis]) < gop_cl_magnitude(g->in[x])) x = axis;
     if (x == y)
-        return gop_fail(
-            GOP_REFUSED,
-            "transpose: kernel '%s' is for permutations that move the fastest axis, "
-            "expected another axis to become the last one in memory",
-            own->build.names->row);
-    GOP_TRY(set_axes(g, own));
+        return gop_cl_refuse(&own->build,
+                             "is for permutations that move the fastest axis, expected another "
+                             "axis to become the last one in memory");
+    GOP_TRY(set_axes(task, plan));
     b->rank = 0;
     for (int axis = 0; axis < g->rank; axis++) {
         if (axis == x || axis == y) continue;
@@ -150,17 +148,16 @@ static void lay_tiles(planned *own, int side_x, int side_y)
 }
 
 /* A work-group a tile; tunables "side", in items, and "rows". */
-static gop_status by_tiles(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                           gop_plan *plan)
+static gop_status by_tiles(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     const int side = (int)task->tune[0];
-    planned *const own = begin(task, names, task->in[0].dtype, plan);
+    planned *const own = begin(task, task->in[0].dtype, plan);
     own->wide = side;
     own->high = (int)task->tune[1];
-    GOP_TRY(find_plane(task, own));
+    GOP_TRY(find_plane(task, plan));
     lay_tiles(own, side, side);
     gop_cl_define(&own->build, " -DSIDE=%d -DROWS=%d", side, own->high);
-    return gop_cl_need_group(ctx, names, side * own->high,
+    return gop_cl_need_group(ctx, &own->build, side * own->high,
                              (side + 4) * side * gop_cl_item(task->in[0].dtype));
 }
 
@@ -181,18 +178,17 @@ static int vector_of(const gop_task *task, const planned *own)
 
 /* A work-group a tile of `side` by `side` squares of vectors, fewer where the device has no
  * local memory for them. Tunables "side" and "group". */
-static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task,
-                             const gop_cl_names *names, gop_plan *plan)
+static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     static const char *const words[] = {[4] = "uint", [8] = "uint2", [16] = "uint4"};
     const int item = (int)gop_cl_item(task->in[0].dtype);
-    planned *const own = begin(task, names, task->in[0].dtype, plan);
-    GOP_TRY(find_plane(task, own));
+    planned *const own = begin(task, task->in[0].dtype, plan);
+    GOP_TRY(find_plane(task, plan));
     const int vector = vector_of(task, own), items = vector / item;
     if (vector < 4)
-        return gop_fail(GOP_REFUSED,
-                        "transpose: kernel 'vectorized' takes rows without gaps that begin and "
-                        "end at multiples of 4 bytes, in the input and in the output");
+        return gop_cl_refuse(&own->build,
+                             "takes rows without gaps that begin and end at multiples of 4 "
+                             "bytes, in the input and in the output");
     int side = (int)task->tune[0] * (vector < 16 ? 2 : 1);
     while (side > 8 && (int64_t)side * side * items * vector > ctx->info.shared_per_block)
         side /= 2;
@@ -200,19 +196,19 @@ static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task,
     lay_tiles(own, side * items, side * items);
     gop_cl_define(&own->build, " -DVECTOR=%s -DSIDE=%d -DGROUP=%d", words[vector], side,
                   own->wide);
-    return gop_cl_need_group(ctx, names, own->wide, (int64_t)side * side * items * vector);
+    return gop_cl_need_group(ctx, &own->build, own->wide,
+                             (int64_t)side * side * items * vector);
 }
 
 /* A chunk of tiles a work-item. */
-static gop_status by_blocks(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                            gop_plan *plan)
+static gop_status by_blocks(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     enum { WIDE = 256, HIGH = 512, BYTES = 128 }; /* of lines of a tile; the same of bytes */
     static const char *const words[] = {"uchar", "ushort", "uint", "ulong", "ulong2"};
     const int item = (int)gop_cl_item(task->in[0].dtype);
     const int side_x = item > 1 ? WIDE / item : BYTES, side_y = HIGH / item;
-    planned *const own = begin(task, names, task->in[0].dtype, plan);
-    GOP_TRY(find_plane(task, own));
+    planned *const own = begin(task, task->in[0].dtype, plan);
+    GOP_TRY(find_plane(task, plan));
     lay_tiles(own, side_x, side_y);
     gop_cl_define(&own->build, " -DBASE=%s -DLANES=%d -DSIDE_X=%d -DSIDE_Y=%d%s",
                   words[__builtin_ctz((unsigned)item)],
