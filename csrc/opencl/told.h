@@ -47,22 +47,17 @@ struct work {
 
 /* ---- matmul ---- */
 
-/* Begins as gop_gemm (core/arrays/geometry.h) does. */
+/* Begins as gop_gemm (core/arrays/geometry.h) does. Of a whole product it is a part that a
+ * launch makes: operands begin with it. */
 struct product {
     long m, n, k, a_row, a_col, b_row, b_col, out_row, out_col;
+    long first, batches;
     struct axes batch; /* of out, a, b */
-};
-
-/* Of the product, what a launch makes. */
-struct part {
-    long batch, batches, row, rows, column, columns;
 };
 
 /* Of an operand, what is packed: lines of a panel are its width. */
 struct packing {
-    long lines, width, k;
-    long first, line_apart, l_apart;
-    long batch, panels, is_b;
+    long lines, width, line_apart, l_apart, panels, is_b;
 };
 
 /* ---- jacobi_step ---- */

@@ -14,9 +14,8 @@ enum { VECTOR = 64 }; /* bytes of a vector of sums on a CPU */
 /* The plan: the product in parts, which are steps. */
 typedef struct multiplying {
     gop_cl_build build;
-    struct product product;
-    struct part part; /* the first one, which is the largest */
-    int64_t batches;
+    struct product part;     /* the first one, which is the largest */
+    int64_t m, n, batches;   /* of all */
     int group, down, across; /* work-items of a group; rows and columns of its outputs */
     int is_turned;           /* out^T = b^T a^T: what a is in the kernel is the second input */
 } multiplying;
@@ -36,11 +35,11 @@ static int64_t sum_bytes(gop_dtype dtype)
 /* ---- parts ---- */
 
 /* The larger side in halves, to whole tiles. */
-static void cut(struct part *p, double k, double work)
+static void cut(struct product *p, double work)
 {
     enum { LEAST = 192 };
-    while ((double)p->rows * (double)p->columns * k > work) {
-        long *const side = p->rows > p->columns ? &p->rows : &p->columns;
+    while ((double)p->m * (double)p->n * (double)p->k > work) {
+        long *const side = p->m > p->n ? &p->m : &p->n;
         if (*side <= LEAST) return;
         *side = gop_cl_ceil(*side / 2, LEAST) * LEAST;
     }
@@ -48,41 +47,43 @@ static void cut(struct part *p, double k, double work)
 
 static void set_steps(const multiplying *own, gop_plan *plan)
 {
-    const struct part *const p = &own->part;
-    plan->steps = gop_cl_ceil(own->batches, p->batches) * gop_cl_ceil(own->product.m, p->rows) *
-                  gop_cl_ceil(own->product.n, p->columns);
+    plan->steps = gop_cl_ceil(own->batches, own->part.batches) *
+                  gop_cl_ceil(own->m, own->part.m) * gop_cl_ceil(own->n, own->part.n);
 }
 
-static struct part part_of(const multiplying *own, int64_t step)
+/* A step's, and how many numbers behind their begin out, a and b begin for it. */
+static struct product part_of(const multiplying *own, int64_t step, int64_t shift[3])
 {
-    const int64_t across = gop_cl_ceil(own->product.n, own->part.columns);
-    const int64_t down = gop_cl_ceil(own->product.m, own->part.rows);
-    struct part p = own->part;
-    p.column = step % across * p.columns;
-    p.row = step / across % down * p.rows;
-    p.batch = step / (across * down) * p.batches;
-    p.columns = gop_cl_smaller(p.columns, own->product.n - p.column);
-    p.rows = gop_cl_smaller(p.rows, own->product.m - p.row);
-    p.batches = gop_cl_smaller(p.batches, own->batches - p.batch);
+    const int64_t across = gop_cl_ceil(own->n, own->part.n);
+    const int64_t down = gop_cl_ceil(own->m, own->part.m);
+    struct product p = own->part;
+    const int64_t row = step / across % down * p.m, column = step % across * p.n;
+    p.first = step / (across * down) * p.batches;
+    p.m = gop_cl_smaller(p.m, own->m - row);
+    p.n = gop_cl_smaller(p.n, own->n - column);
+    p.batches = gop_cl_smaller(p.batches, own->batches - p.first);
+    shift[0] = row * p.out_row + column * p.out_col;
+    shift[1] = row * p.a_row;
+    shift[2] = column * p.b_col;
     return p;
 }
 
 static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const multiplying *const own = GOP_OWN(const multiplying, task->plan);
-    const struct part p = part_of(own, step);
+    int64_t shift[3];
+    const struct product p = part_of(own, step, shift);
     const int64_t tiles =
-        p.batches * gop_cl_ceil(p.rows, own->down) * gop_cl_ceil(p.columns, own->across);
+        p.batches * gop_cl_ceil(p.m, own->down) * gop_cl_ceil(p.n, own->across);
     const int has_tile = own->down > 1; /* else groups are work-items */
-    return gop_cl_run(
-        ctx,
-        &(gop_cl_launch){.build = &own->build,
-                         .items = has_tile ? tiles * own->group : tiles,
-                         .group = own->group,
-                         .operand = {GOP_CL_WRITES(&task->out[0]),
-                                     GOP_CL_READS(&task->in[own->is_turned]),
-                                     GOP_CL_READS(&task->in[!own->is_turned])},
-                         .value = {GOP_CL_VALUE_OF_AXES(3, own->product), GOP_CL_VALUE(p)}});
+    return gop_cl_run(ctx,
+                      &(gop_cl_launch){.build = &own->build,
+                                       .items = has_tile ? tiles * own->group : tiles,
+                                       .group = own->group,
+                                       .operand = {{&task->out[0], 1, shift[0]},
+                                                   {&task->in[own->is_turned], 0, shift[1]},
+                                                   {&task->in[!own->is_turned], 0, shift[2]}},
+                                       .value = {GOP_CL_VALUE_OF_AXES(3, p)}});
 }
 
 /* ---- plans ---- */
@@ -96,8 +97,7 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, int is_turned,
     multiplying *const own = GOP_OWN(multiplying, plan);
     const gop_gemm *const g = &task->geometry.gemm;
     const gop_dtype dtype = task->in[0].dtype;
-    struct product *const q = &own->product;
-    struct part *const p = &own->part;
+    struct product *const p = &own->part;
     const int64_t *const stride[] = {g->out, is_turned ? g->b : g->a, is_turned ? g->a : g->b};
     GOP_TRY(gop_cl_need_double(ctx, "matmul", dtype, gop_cl_is_double(dtype)));
     own->is_turned = is_turned;
@@ -105,15 +105,25 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, int is_turned,
     gop_cl_define(&own->build, "-DBASE=%s -D%s%s -DSUM=%s -DLANES=%d",
                   gop_cl_kinds[dtype].wrapping, gop_cl_kinds[dtype].word,
                   gop_cl_is_double(dtype) ? " -DDOUBLE" : "", sum_of(dtype), lanes);
-    memcpy(q, g, offsetof(gop_gemm, batch_rank)); /* these have the same order */
+    memcpy(p, g, offsetof(gop_gemm, batch_rank)); /* these have the same order */
     if (is_turned)
-        *q = (struct product){g->n,     g->m,     g->k,       g->b_col,   g->b_row,
-                              g->a_col, g->a_row, g->out_col, g->out_row, {0}};
+        *p = (struct product){.m = g->n,
+                              .n = g->m,
+                              .k = g->k,
+                              .a_row = g->b_col,
+                              .a_col = g->b_row,
+                              .b_row = g->a_col,
+                              .b_col = g->a_row,
+                              .out_row = g->out_col,
+                              .out_col = g->out_row};
     GOP_TRY(
-        gop_cl_set_axes(&own->build, "batch ", g->batch_rank, g->extent, 3, stride, &q->batch));
-    *p = (struct part){.batches = 1, .rows = q->m, .columns = q->n};
-    cut(p, (double)g->k, work);
+        gop_cl_set_axes(&own->build, "batch ", g->batch_rank, g->extent, 3, stride, &p->batch));
+    own->m = p->m;
+    own->n = p->n;
     own->batches = g->batches;
+    cut(p, work);
+    p->first = 0;
+    p->batches = 1;
     const double one = (double)g->m * (double)g->n * (double)gop_cl_larger(g->k, 1);
     while (p->batches < g->batches && 2.0 * (double)p->batches * one <= work) p->batches *= 2;
     p->batches = gop_cl_smaller(p->batches, g->batches);
@@ -243,64 +253,54 @@ static int64_t width_of(gop_dtype dtype, int is_b)
 }
 
 /* Parts of sums in the panels of one product. */
-static int64_t panel_parts(gop_dtype dtype, const struct part *p, int64_t k, int is_b)
+static int64_t panel_parts(gop_dtype dtype, const struct product *p, int is_b)
 {
     const int64_t width = width_of(dtype, is_b);
-    return gop_cl_ceil(is_b ? p->columns : p->rows, width) * width * gop_cl_kinds[dtype].parts *
-           k;
-}
-
-static gop_status pack(gop_ctx *ctx, const gop_task *task, const struct part *of, int is_b,
-                       const gop_array *panels)
-{
-    const multiplying *const own = GOP_OWN(const multiplying, task->plan);
-    const struct product *const p = &own->product;
-    const gop_dtype dtype = task->in[0].dtype;
-    const int64_t width = width_of(dtype, is_b), lines = is_b ? of->columns : of->rows;
-    const struct packing q = {.lines = lines,
-                              .width = width,
-                              .k = p->k,
-                              .first = is_b ? of->column : of->row,
-                              .line_apart = is_b ? p->b_col : p->a_row,
-                              .l_apart = is_b ? p->b_row : p->a_col,
-                              .batch = of->batch,
-                              .panels = gop_cl_ceil(lines, width),
-                              .is_b = is_b};
-    const int64_t shift = is_b ? of->batches * panel_parts(dtype, of, p->k, 0) : 0;
-    return gop_cl_run(
-        ctx, &(gop_cl_launch){.build = &own->build,
-                              .items = of->batches * q.panels * gop_cl_ceil(p->k, PIECE),
-                              .group = 1,
-                              .kernel = "matmul_pack_kernel",
-                              .operand = {{panels, 1, shift}, GOP_CL_READS(&task->in[is_b])},
-                              .value = {GOP_CL_VALUE_OF_AXES(3, *p), GOP_CL_VALUE(q)}});
+    return gop_cl_ceil(is_b ? p->n : p->m, width) * width * gop_cl_kinds[dtype].parts * p->k;
 }
 
 static gop_status launch_packed(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const multiplying *const own = GOP_OWN(const multiplying, task->plan);
-    const struct part p = part_of(own, step);
+    int64_t shift[3], to = 0;
+    const struct product p = part_of(own, step, shift);
     const gop_dtype dtype = task->in[0].dtype;
-    const int64_t blocks = gop_cl_ceil(gop_cl_ceil(p.rows, width_of(dtype, 0)), BLOCK);
+    const int64_t blocks = gop_cl_ceil(gop_cl_ceil(p.m, width_of(dtype, 0)), BLOCK);
     const int64_t sum = sum_bytes(dtype);
     const gop_array panels =
         gop_cl_in_scratch(task->scratch, 0, sum == 4 ? GOP_FLOAT32 : GOP_FLOAT64,
                           (int64_t)task->plan->scratch / sum);
-    for (int is_b = 0; is_b < 2 && own->product.k > 0; is_b++)
-        GOP_TRY(pack(ctx, task, &p, is_b, &panels));
+    for (int is_b = 0; is_b < 2 && p.k > 0; is_b++) {
+        const int64_t width = width_of(dtype, is_b), lines = is_b ? p.n : p.m;
+        const struct packing q = {.lines = lines,
+                                  .width = width,
+                                  .line_apart = is_b ? p.b_col : p.a_row,
+                                  .l_apart = is_b ? p.b_row : p.a_col,
+                                  .panels = gop_cl_ceil(lines, width),
+                                  .is_b = is_b};
+        GOP_TRY(gop_cl_run(
+            ctx, &(gop_cl_launch){
+                     .build = &own->build,
+                     .items = p.batches * q.panels * gop_cl_ceil(p.k, PIECE),
+                     .group = 1,
+                     .kernel = "matmul_pack_kernel",
+                     .operand = {{&panels, 1, to}, {&task->in[is_b], 0, shift[1 + is_b]}},
+                     .value = {GOP_CL_VALUE_OF_AXES(3, p), GOP_CL_VALUE(q)}}));
+        to += p.batches * panel_parts(dtype, &p, 0);
+    }
     return gop_cl_run(
-        ctx, &(gop_cl_launch){
-                 .build = &own->build,
-                 .items = p.batches * blocks * gop_cl_ceil(p.columns, width_of(dtype, 1)),
-                 .group = 1,
-                 .operand = {GOP_CL_WRITES(&task->out[0]), GOP_CL_READS(&panels)},
-                 .value = {GOP_CL_VALUE_OF_AXES(3, own->product), GOP_CL_VALUE(p)}});
+        ctx,
+        &(gop_cl_launch){.build = &own->build,
+                         .items = p.batches * blocks * gop_cl_ceil(p.n, width_of(dtype, 1)),
+                         .group = 1,
+                         .operand = {{&task->out[0], 1, shift[0]}, GOP_CL_READS(&panels)},
+                         .value = {GOP_CL_VALUE_OF_AXES(3, p)}});
 }
 
 static gop_status packed(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     multiplying *const own = GOP_OWN(multiplying, plan);
-    struct part *const p = &own->part;
+    struct product *const p = &own->part;
     const gop_gemm *const g = &task->geometry.gemm;
     const gop_dtype dtype = task->in[0].dtype;
     if (g->m < LEAST || g->n < LEAST)
@@ -312,7 +312,7 @@ static gop_status packed(const gop_ctx *ctx, const gop_task *task, gop_plan *pla
     GOP_TRY(begin(ctx, task, 0, (int)width_of(dtype, 1), 1, plan));
     gop_cl_define(&own->build, " -DROWS=%d -DPIECE=%d -DBLOCK=%d", (int)width_of(dtype, 0),
                   PIECE, BLOCK);
-    const int64_t each = panel_parts(dtype, p, g->k, 0) + panel_parts(dtype, p, g->k, 1);
+    const int64_t each = panel_parts(dtype, p, 0) + panel_parts(dtype, p, 1);
     const int64_t bytes = gop_cl_larger(each, 1) * sum_bytes(dtype);
     if (p->batches * bytes > ROOM) p->batches = gop_cl_larger(ROOM / bytes, 1);
     set_steps(own, plan);

@@ -18,11 +18,11 @@ struct at {
     long out, a, b;
 };
 
-/* Where the matrices of a batch begin. */
+/* Where the matrices of a batch begin, of those that the launch has. */
 static struct at batch_at(const struct product *p, long number)
 {
     long at[3] = {0, 0, 0};
-    place(&p->batch, 0, (int)p->batch.rank, number, 3, at);
+    place(&p->batch, 0, (int)p->batch.rank, p->first + number, 3, at);
     const struct at found = {at[0], at[1], at[2]};
     return found;
 }
