@@ -9,6 +9,7 @@
 #ifndef GOP_OPENCL_H
 #define GOP_OPENCL_H
 
+#include "core/arrays/axes.h"
 #include "core/choice.h"
 #include "opencl/told.h"
 
@@ -75,11 +76,6 @@ static inline int64_t gop_cl_larger(int64_t a, int64_t b)
 static inline const char *gop_cl_index(int64_t size)
 {
     return size < INT64_C(1) << 31 ? "uint" : "ulong";
-}
-
-static inline uint64_t gop_cl_magnitude(int64_t stride)
-{
-    return stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
 }
 
 /* Of `all` pieces those of a work-item of a CPU: so many work-items that a processor which
@@ -184,13 +180,9 @@ gop_status gop_cl_set_axes(const gop_cl_build *build, const char *kind, int rank
 /* ---- ladders ---- */
 
 /* A tunable of one-dimensional work-groups. */
-#define GOP_CL_GROUP                                                                           \
-    {                                                                                          \
-        "group", 4,                                                                            \
-        {                                                                                      \
-            256, 64, 128, 512                                                                  \
-        }                                                                                      \
-    }
+/* clang-format off */
+#define GOP_CL_GROUP {"group", 4, {256, 64, 128, 512}}
+/* clang-format on */
 
 /* A row, whose kernel <stem>_<kernel>_kernel is in <stem>/<kernel>.cl, is an entry of its
  * ladder's list: ROW(op, stem, kernel, plan, the rest by designated initialisers). The plan is

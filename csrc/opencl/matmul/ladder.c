@@ -156,7 +156,7 @@ static gop_status by_tiles(const gop_ctx *ctx, const gop_task *task, gop_plan *p
 /* Whether neighbours of an operand are terms of a sum. */
 static int is_along(int64_t line_apart, int64_t l_apart)
 {
-    return gop_cl_magnitude(l_apart) < gop_cl_magnitude(line_apart);
+    return gop_magnitude(l_apart) < gop_magnitude(line_apart);
 }
 
 /* Whether an operand has no gaps and consists of whole vectors of `wide` numbers. */

@@ -120,8 +120,8 @@ static void set_initial(const gop_task *task, struct work *w)
 static int is_across(const struct shape *s)
 {
     return s->kept && s->reduced &&
-           gop_cl_magnitude(s->axes.stride[1][s->kept - 1]) <
-               gop_cl_magnitude(s->axes.stride[1][s->kept + s->reduced - 1]);
+           gop_magnitude(s->axes.stride[1][s->kept - 1]) <
+               gop_magnitude(s->axes.stride[1][s->kept + s->reduced - 1]);
 }
 
 /* Of a mask itself, into dense outputs. */
@@ -350,7 +350,7 @@ static int has_vectors(const gop_task *task, const reduce_job *job)
         return 0;
     if (is_across(s)) bits |= (uint64_t)s->axes.extent[inner];
     for (int64_t d = 0; d <= s->kept; d++)
-        if (d != inner) bits |= gop_cl_magnitude(stride[d]);
+        if (d != inner) bits |= gop_magnitude(stride[d]);
     return bits % (uint64_t)job->items == 0;
 }
 

@@ -36,11 +36,14 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
                                                  GOP_CL_VALUE_IF(own->chunk, own->chunk)}});
 }
 
-/* What plans have in common, for items of the dtype's bytes. */
-static planned *begin(const gop_task *task, gop_dtype dtype, gop_plan *plan)
+/* What plans have in common, for items of the dtype's bytes in vectors of so many. */
+static planned *begin(const gop_task *task, gop_dtype dtype, int lanes, gop_plan *plan)
 {
+    static const char *const words[] = {"uchar", "ushort", "uint", "ulong", "ulong2"};
     planned *const own = GOP_OWN(planned, plan);
-    gop_cl_define(&own->build, "-DBYTES=%d -DINDEX=%s", (int)gop_cl_item(dtype),
+    const int bytes = (int)gop_cl_item(dtype);
+    gop_cl_define(&own->build, "-DBYTES=%d -DBASE=%s -DLANES=%d -DINDEX=%s -DOPERANDS_TOLD=2",
+                  bytes, words[__builtin_ctz((unsigned)bytes)], lanes,
                   gop_cl_index(task->geometry.permutation.size));
     own->dtype = dtype;
     own->chunk = own->has_plane = 0;
@@ -91,16 +94,16 @@ static gop_status by_items(const gop_ctx *ctx, const gop_task *task, gop_plan *p
 {
     const int is_gpu = !(ctx->backend->facts & GOP_HOST_MEMORY);
     GOP_TRY(set_axes(task, plan));
-    planned *const own = begin(
-        task, is_gpu ? join_items(task, &GOP_OWN(planned, plan)->axes) : task->in[0].dtype,
-        plan);
+    const gop_dtype item =
+        is_gpu ? join_items(task, &GOP_OWN(planned, plan)->axes) : task->in[0].dtype;
+    planned *const own = begin(task, item, 1, plan);
     own->wide = gop_cl_group(ctx, task->tune[0]);
     return GOP_OK;
 }
 
 static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    begin(task, task->in[0].dtype, plan)->chunk =
+    begin(task, task->in[0].dtype, 1, plan)->chunk =
         gop_cl_chunk(ctx, task->geometry.permutation.size, 1);
     return set_axes(task, plan);
 }
@@ -117,7 +120,7 @@ static gop_status find_plane(const gop_task *task, gop_plan *plan)
     const int y = g->rank - 1;
     int x = y;
     for (int axis = 0; axis < g->rank; axis++)
-        if (gop_cl_magnitude(g->in[axis]) < gop_cl_magnitude(g->in[x])) x = axis;
+        if (gop_magnitude(g->in[axis]) < gop_magnitude(g->in[x])) x = axis;
     if (x == y)
         return gop_cl_refuse(&own->build,
                              "is for permutations that move the fastest axis, expected another "
@@ -151,7 +154,7 @@ static void lay_tiles(planned *own, int side_x, int side_y)
 static gop_status by_tiles(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     const int side = (int)task->tune[0];
-    planned *const own = begin(task, task->in[0].dtype, plan);
+    planned *const own = begin(task, task->in[0].dtype, 1, plan);
     own->wide = side;
     own->high = (int)task->tune[1];
     GOP_TRY(find_plane(task, plan));
@@ -182,7 +185,7 @@ static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task, gop_plan 
 {
     static const char *const words[] = {[4] = "uint", [8] = "uint2", [16] = "uint4"};
     const int item = (int)gop_cl_item(task->in[0].dtype);
-    planned *const own = begin(task, task->in[0].dtype, plan);
+    planned *const own = begin(task, task->in[0].dtype, 1, plan);
     GOP_TRY(find_plane(task, plan));
     const int vector = vector_of(task, own), items = vector / item;
     if (vector < 4)
@@ -204,15 +207,13 @@ static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task, gop_plan 
 static gop_status by_blocks(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     enum { WIDE = 256, HIGH = 512, BYTES = 128 }; /* of lines of a tile; the same of bytes */
-    static const char *const words[] = {"uchar", "ushort", "uint", "ulong", "ulong2"};
     const int item = (int)gop_cl_item(task->in[0].dtype);
     const int side_x = item > 1 ? WIDE / item : BYTES, side_y = HIGH / item;
-    planned *const own = begin(task, task->in[0].dtype, plan);
+    const int lanes = item == 16 ? 1 : gop_cl_block(task->in[0].dtype);
+    planned *const own = begin(task, task->in[0].dtype, lanes, plan);
     GOP_TRY(find_plane(task, plan));
     lay_tiles(own, side_x, side_y);
-    gop_cl_define(&own->build, " -DBASE=%s -DLANES=%d -DSIDE_X=%d -DSIDE_Y=%d%s",
-                  words[__builtin_ctz((unsigned)item)],
-                  item == 16 ? 1 : gop_cl_block(task->in[0].dtype), side_x, side_y,
+    gop_cl_define(&own->build, " -DSIDE_X=%d -DSIDE_Y=%d%s", side_x, side_y,
                   gop_cl_streamed(ctx, task->geometry.permutation.size * item));
     own->chunk = gop_cl_chunk(ctx, own->plane.tiles, (int64_t)side_x * side_y);
     return GOP_OK;

@@ -1,8 +1,12 @@
 /*
  * plane.cl - the plane of the two axes that count, cut into tiles: x is the input's fastest
- * axis, y the output's. All others are a batch of such planes.
+ * axis, y the output's. All others are a batch of such planes. BATCH is how many axes that
+ * has: a constant of the build, with which compilers keep the axes out of memory.
  */
-#include "opencl/transpose/item.cl"
+#include "opencl/axes.cl"
+#include "opencl/vector.cl"
+
+#define OPERANDS TO(BASE, out), FROM(BASE, in), const struct plane p, const struct axes batch
 
 struct tile {
     long x, y;     /* its first item */
@@ -10,9 +14,7 @@ struct tile {
 };
 
 /* Column by column of the input, so that work-groups that run together write neighbours; or
- * BY_ROWS. BATCH, which the
- * build defines, is how many axes are around a plane: a constant, with which compilers keep the
- * axes out of memory. */
+ * BY_ROWS. */
 static struct tile tile_of(const struct plane *p, const struct axes *batch, long number,
                            int side_x, int side_y)
 {
