@@ -14,18 +14,19 @@
 /* The parts of a set's memory. */
 enum { KEY, RANK, START, POINTS, TYPES, SORTED_KEY, PARTS };
 
-/* A part of a plan, and what lies where in scratch. */
+/* As sorting.cl has it. */
+typedef struct places {
+    double row[9], low[3], per[3], most[3];
+    int32_t n[3], is_box;
+} places;
+
+/* A part of a plan. */
 typedef struct sorted_sets {
-    gop_grid grid;
-    int cells;
     gop_cl_build build; /* of the sorting */
-    struct {
-        struct {
-            size_t at;
-            int64_t count;
-        } part[PARTS];
-        int room;
-    } set[2];
+    struct grid grid;
+    places places;
+    int cells;
+    int64_t at[2][PARTS]; /* of each set, in numbers behind the begin of scratch memory */
 } sorted_sets;
 
 /* The plan of every row. */
@@ -136,122 +137,106 @@ static size_t room_for(size_t *end, int64_t bytes)
 
 enum { BEHIND = 16, SCANNED = 256 }; /* numbers behind the last; work-items of the scan */
 
-static void plan_sorting(const gop_ctx *ctx, const gop_task *task, const gop_grid_costs *costs,
-                         int one, sorted_sets *own, size_t *end)
+_Static_assert(GRID_ROWS == GOP_GRID_ROWS, "as kernels are told");
+
+/* Returns what the grid costs. */
+static double plan_sorting(const gop_ctx *ctx, const gop_task *task,
+                           const gop_grid_costs *costs, int one, sorted_sets *own, size_t *end)
 {
     const gop_pairs *p = &task->geometry.pairs;
     const gop_near near = gop_near_of(p, task->in[0].dtype == GOP_FLOAT32);
-    if (one) own->grid = (gop_grid){.n = {1, 1, 1}, .span = 1, .cost = INFINITY};
-    else own->grid = gop_grid_choose(p, &near, costs);
-    own->cells = own->grid.n[0] * own->grid.n[1] * own->grid.n[2];
+    gop_grid g = {.n = {1, 1, 1}, .span = 1, .cost = INFINITY};
+    if (!one) g = gop_grid_choose(p, &near, costs);
+    own->cells = g.n[0] * g.n[1] * g.n[2];
     own->build = (gop_cl_build){&sorting, ""};
     define_points(ctx, task, &own->build);
     gop_cl_define(&own->build, " -DGROUP=%d%s", gop_cl_group(ctx, SCANNED),
                   own->cells == 1 ? " -DONE" : "");
+    own->grid.room[0] = (int)p->n + BEHIND;
+    own->grid.room[1] = (int)(p->one_set ? p->n : p->n2) + BEHIND;
+    own->places.is_box = p->box != 0;
+    memcpy(own->places.row, p->cell, sizeof own->places.row);
+    for (int k = 0; k < 3; k++) {
+        own->grid.n[k] = own->places.n[k] = g.n[k];
+        own->grid.reach[k] = g.reach[k];
+        own->places.low[k] = g.low[k];
+        own->places.per[k] = g.per[k];
+        own->places.most[k] = g.most[k];
+    }
+    for (int row = 0; row < GRID_ROWS; row++) {
+        own->grid.first[row] = (short)g.first[row];
+        own->grid.last[row] = (short)g.last[row];
+    }
     for (int k = 0; k <= !p->one_set; k++) {
-        const int64_t n = k ? p->n2 : p->n, sorted = own->cells > 1 ? n : 1;
-        const int64_t counts[PARTS] = {sorted,
-                                       sorted,
-                                       (int64_t)own->cells + 1,
-                                       3 * (n + BEHIND),
-                                       p->types ? n + BEHIND : 1,
-                                       n};
-        own->set[k].room = (int)n + BEHIND;
+        const int64_t room = own->grid.room[k], n = room - BEHIND;
+        const int64_t sorted = own->cells > 1 ? n : 1, types = p->types ? room : 1;
+        const int64_t counts[PARTS] = {sorted, sorted, own->cells + 1, 3 * room, types, n};
         for (int part = 0; part < PARTS; part++) {
             const int64_t item = part == POINTS ? gop_cl_item(task->in[0].dtype) : 4;
-            own->set[k].part[part].at = room_for(end, counts[part] * item);
-            own->set[k].part[part].count = counts[part];
+            own->at[k][part] = (int64_t)room_for(end, counts[part] * item) / item;
         }
     }
-    if (p->one_set) own->set[1] = own->set[0];
+    if (p->one_set) memcpy(own->at[1], own->at[0], sizeof *own->at);
+    return g.cost;
 }
 
-static struct grid grid_of(const sorted_sets *own)
+/* Scratch memory, as points are there, or as what else is. */
+static gop_array in_scratch(const gop_task *task, gop_dtype dtype)
 {
-    struct grid grid = {.room = {own->set[0].room, own->set[1].room}};
-    for (int k = 0; k < 3; k++) {
-        grid.n[k] = own->grid.n[k];
-        grid.reach[k] = own->grid.reach[k];
-    }
-    for (int row = 0; row < GOP_GRID_ROWS; row++) {
-        grid.first[row] = (short)own->grid.first[row];
-        grid.last[row] = (short)own->grid.last[row];
-    }
-    return grid;
-}
-
-static gop_array part_of(const gop_task *task, const sorted_sets *own, int k, int part)
-{
-    return gop_cl_in_scratch(task->scratch, own->set[k].part[part].at,
-                             part == POINTS ? task->in[0].dtype : GOP_INT32,
-                             own->set[k].part[part].count);
+    return gop_cl_in_scratch(task->scratch, 0, dtype,
+                             (int64_t)task->plan->scratch / gop_cl_item(dtype));
 }
 
 /* ---- launches ---- */
 
-/* As sorting.cl has it. */
-typedef struct places {
-    double row[9], low[3], per[3], most[3];
-    int32_t n[3], is_box;
-} places;
-
-static places places_of(const gop_task *task, const gop_grid *g)
-{
-    const gop_pairs *p = &task->geometry.pairs;
-    places at = {.is_box = p->box != 0};
-    memcpy(at.row, p->cell, sizeof at.row);
-    for (int k = 0; k < 3; k++) {
-        at.low[k] = g->low[k], at.per[k] = g->per[k], at.most[k] = g->most[k];
-        at.n[k] = g->n[k];
-    }
-    return at;
-}
-
-/* Where points of a set begin, and the place of each in its cell; then all in this order. */
-static gop_status sort_set(gop_ctx *ctx, const gop_task *task, const sorted_sets *own, int k)
-{
-    const gop_pairs *p = &task->geometry.pairs;
-    const gop_array *const points = &task->in[k ? 2 : 0], *const types = types_of(task, k);
-    const struct set set = {.row = k ? p->row2 : p->row,
-                            .col = k ? p->col2 : p->col,
-                            .type_row = types->strides[0] / 4,
-                            .n = own->set[k].room - BEHIND,
-                            .room = own->set[k].room,
-                            .cells = own->cells};
-    const places at = places_of(task, &own->grid);
-    gop_array part[PARTS];
-    for (int i = 0; i < PARTS; i++) part[i] = part_of(task, own, k, i);
-    const gop_cl_operand key = GOP_CL_WRITES(&part[KEY]), rank = GOP_CL_WRITES(&part[RANK]);
-    const gop_cl_operand start = GOP_CL_WRITES(&part[START]);
-    const struct {
-        const char *kernel;
-        int64_t items, group;
-        gop_cl_operand operand[GOP_CL_OPERANDS];
-    } step[] = {{"rdf_zero_kernel", own->cells + 1, 64, {start}},
-                {"rdf_place_kernel", set.n, 64, {GOP_CL_READS(points), key, rank, start}},
-                {"rdf_scan_kernel", 1, SCANNED, {start}},
-                {"rdf_scatter_kernel",
-                 set.room,
-                 64,
-                 {GOP_CL_READS(points), GOP_CL_READS(types), key, rank, start,
-                  GOP_CL_WRITES(&part[POINTS]), GOP_CL_WRITES(&part[TYPES]),
-                  GOP_CL_WRITES(&part[SORTED_KEY])}}};
-    for (int i = own->cells > 1 ? 0 : 3; i < 4; i++) {
-        gop_cl_launch l = {.build = &own->build,
-                           .kernel = step[i].kernel,
-                           .items = step[i].items,
-                           .group = gop_cl_group(ctx, step[i].group),
-                           .value = {GOP_CL_VALUE(set), GOP_CL_VALUE_IF(i == 1, at)}};
-        memcpy(l.operand, step[i].operand, sizeof l.operand);
-        GOP_TRY(gop_cl_run(ctx, &l));
-    }
-    return GOP_OK;
-}
-
+/* Of each set where points begin, and the place of each in its cell; then all in this order. */
 static gop_status sort_sets(gop_ctx *ctx, const gop_task *task, const sorted_sets *own)
 {
-    GOP_TRY(sort_set(ctx, task, own, 0));
-    return task->geometry.pairs.one_set ? GOP_OK : sort_set(ctx, task, own, 1);
+    const gop_pairs *p = &task->geometry.pairs;
+    const gop_array ints = in_scratch(task, GOP_INT32);
+    const gop_array sorted = in_scratch(task, task->in[0].dtype);
+    for (int k = 0; k <= !p->one_set; k++) {
+        const int64_t *const at = own->at[k];
+        const gop_array *const types = types_of(task, k);
+        const struct set set = {.row = k ? p->row2 : p->row,
+                                .col = k ? p->col2 : p->col,
+                                .type_row = types->strides[0] / 4,
+                                .n = own->grid.room[k] - BEHIND,
+                                .room = own->grid.room[k],
+                                .cells = own->cells};
+        const gop_cl_operand points = GOP_CL_READS(&task->in[k ? 2 : 0]);
+        const gop_cl_operand key = {&ints, 1, at[KEY]}, rank = {&ints, 1, at[RANK]};
+        const gop_cl_operand start = {&ints, 1, at[START]};
+        const struct {
+            const char *kernel;
+            int64_t items, group;
+            gop_cl_operand operand[GOP_CL_OPERANDS];
+        } step[] = {{"rdf_zero_kernel", own->cells + 1, 64, {start}},
+                    {"rdf_place_kernel", set.n, 64, {points, key, rank, start}},
+                    {"rdf_scan_kernel", 1, SCANNED, {start}},
+                    {"rdf_scatter_kernel",
+                     set.room,
+                     64,
+                     {points,
+                      GOP_CL_READS(types),
+                      key,
+                      rank,
+                      start,
+                      {&sorted, 1, at[POINTS]},
+                      {&ints, 1, at[TYPES]},
+                      {&ints, 1, at[SORTED_KEY]}}}};
+        for (int i = own->cells > 1 ? 0 : 3; i < 4; i++) {
+            gop_cl_launch l = {
+                .build = &own->build,
+                .kernel = step[i].kernel,
+                .items = step[i].items,
+                .group = gop_cl_group(ctx, step[i].group),
+                .value = {GOP_CL_VALUE(set), GOP_CL_VALUE_IF(i == 1, own->places)}};
+            memcpy(l.operand, step[i].operand, sizeof l.operand);
+            GOP_TRY(gop_cl_run(ctx, &l));
+        }
+    }
+    return GOP_OK;
 }
 
 /* ---- plans: what they have in common ---- */
@@ -406,33 +391,32 @@ static gop_status launch_sorted(gop_ctx *ctx, const gop_task *task, int64_t step
     const gop_pairs *p = &task->geometry.pairs;
     const struct call call = call_of(task);
     const box b = box_of(task);
-    const struct grid grid = grid_of(&own->sorted);
+    const gop_array ints = in_scratch(task, GOP_INT32);
+    const gop_array sorted = in_scratch(task, task->in[0].dtype);
+    const int64_t(*const at)[PARTS] = own->sorted.at;
     struct range r = {.i0 = step * own->each};
     r.i1 = gop_cl_smaller(r.i0 + own->each, p->n);
     if (own->count) r.j0 = gop_cl_ceil(r.i1 - r.i0, own->count);
     if (step == 0) GOP_TRY(clear(ctx, task));
     if (p->n == 0 || p->n2 == 0) return GOP_OK;
     if (step == 0) GOP_TRY(sort_sets(ctx, task, &own->sorted));
-    static const int in_order[][2] = {{0, POINTS}, {0, TYPES}, {0, SORTED_KEY},
-                                      {1, POINTS}, {1, TYPES}, {1, START}};
-    gop_array sorted[6];
-    for (int o = 0; o < 6; o++)
-        sorted[o] = part_of(task, &own->sorted, in_order[o][0], in_order[o][1]);
-    return gop_cl_run(
-        ctx,
-        &(gop_cl_launch){.build = &own->build,
-                         .items = own->count ? own->count : r.i1 - r.i0,
-                         .group = own->group,
-                         .operand = {GOP_CL_READS(&sorted[0]), GOP_CL_READS(&sorted[1]),
-                                     GOP_CL_READS(&sorted[2]), GOP_CL_READS(&sorted[3]),
-                                     GOP_CL_READS(&sorted[4]), GOP_CL_READS(&sorted[5]),
-                                     GOP_CL_READS(&task->in[1]), GOP_CL_WRITES(&task->out[0])},
-                         .value = {GOP_CL_VALUE(call),
-                                   {b.bytes, &b.numbers},
-                                   GOP_CL_VALUE(r),
-                                   GOP_CL_VALUE_IF(!own->count, own->guess),
-                                   GOP_CL_VALUE(grid),
-                                   {own->histogram, NULL}}});
+    return gop_cl_run(ctx, &(gop_cl_launch){.build = &own->build,
+                                            .items = own->count ? own->count : r.i1 - r.i0,
+                                            .group = own->group,
+                                            .operand = {{&sorted, 0, at[0][POINTS]},
+                                                        {&ints, 0, at[0][TYPES]},
+                                                        {&ints, 0, at[0][SORTED_KEY]},
+                                                        {&sorted, 0, at[1][POINTS]},
+                                                        {&ints, 0, at[1][TYPES]},
+                                                        {&ints, 0, at[1][START]},
+                                                        GOP_CL_READS(&task->in[1]),
+                                                        GOP_CL_WRITES(&task->out[0])},
+                                            .value = {GOP_CL_VALUE(call),
+                                                      {b.bytes, &b.numbers},
+                                                      GOP_CL_VALUE(r),
+                                                      GOP_CL_VALUE_IF(!own->count, own->guess),
+                                                      GOP_CL_VALUE(own->sorted.grid),
+                                                      {own->histogram, NULL}}});
 }
 
 /* Tunable "group". The costs are the cuda backend's: a GPU that runs OpenCL has the same things
@@ -451,9 +435,9 @@ static gop_status cells(const gop_ctx *ctx, const gop_task *task, gop_plan *plan
         return gop_cl_refuse(&own->build, "takes sets of up to 2^24 points, got %lld",
                              (long long)task->geometry.pairs.n2);
     GOP_TRY(plan_counters(ctx, task, own));
-    plan_sorting(ctx, task, &costs, 0, &own->sorted, &plan->scratch);
-    plan->cost = own->sorted.cells == 1 ? INFINITY : (float)own->sorted.grid.cost;
-    set_steps(task, own->sorted.grid.cost / 0x1p33, plan);
+    const double cost = plan_sorting(ctx, task, &costs, 0, &own->sorted, &plan->scratch);
+    plan->cost = own->sorted.cells == 1 ? INFINITY : (float)cost;
+    set_steps(task, cost / 0x1p33, plan);
     return GOP_OK;
 }
 
@@ -471,7 +455,8 @@ static gop_status chunked(const gop_ctx *ctx, const gop_task *task, gop_plan *pl
     const int has_cells = task->tune[0] && gop_cl_has_double(ctx);
     planned *const own = GOP_OWN(planned, plan);
     GOP_TRY(begin(ctx, task, 1, launch_sorted, plan));
-    plan_sorting(ctx, task, &costs, !has_cells, &own->sorted, &plan->scratch);
+    const double cost =
+        plan_sorting(ctx, task, &costs, !has_cells, &own->sorted, &plan->scratch);
     const int one = own->sorted.cells == 1, width = one ? 16 : 8; /* runs of cells are short */
     if (bytes <= COPIED * 4 && COPIES * bytes <= ctx->info.shared_per_block)
         own->copies = COPIES;
@@ -481,7 +466,7 @@ static gop_status chunked(const gop_ctx *ctx, const gop_task *task, gop_plan *pl
                   task->tune[1] ? (int)task->tune[1] : width, own->copies, one ? " -DONE" : "",
                   p->uniform ? " -DEVEN" : "");
     const double all = (double)p->n * (double)p->n2;
-    set_steps(task, (one ? all : own->sorted.grid.cost) / 0x1p27, plan);
+    set_steps(task, (one ? all : cost) / 0x1p27, plan);
     return gop_cl_need_group(ctx, &own->build, 1, (int64_t)own->histogram);
 }
 
