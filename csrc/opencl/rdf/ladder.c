@@ -137,7 +137,7 @@ static size_t room_for(size_t *end, int64_t bytes)
 
 enum { BEHIND = 16, SCANNED = 256 }; /* numbers behind the last; work-items of the scan */
 
-_Static_assert(GRID_ROWS == GOP_GRID_ROWS, "as kernels are told");
+_Static_assert(GRID_ROWS == (int)GOP_GRID_ROWS, "as kernels are told");
 
 /* Returns what the grid costs. */
 static double plan_sorting(const gop_ctx *ctx, const gop_task *task,
