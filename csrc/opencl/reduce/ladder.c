@@ -53,33 +53,21 @@ typedef struct making {
 static making making_of(gop_reduce_op op, gop_dtype dtype)
 {
     const gop_cl_kind *const kind = &gop_cl_kinds[dtype];
-    const int parts = kind->parts, is_wide = kind->bytes == 8;
-    const char *const key = is_wide ? "long" : "int";
-    const char *const real = is_wide || is_whole(dtype) ? "double" : "float";
-    const char *const base = kind->base;
-    const char *const number = parts == 1 ? base : is_wide ? "double2" : "float2";
-    const int key_bytes = is_wide ? 8 : 4, real_bytes = is_wide || is_whole(dtype) ? 8 : 4;
-    switch (op) {
-    case GOP_ANY:
-    case GOP_ALL:
-        return (making){"TRUTH", key, "uchar", key_bytes, 1};
-    case GOP_MIN:
-    case GOP_MAX:
-        if (parts == 1) return (making){"EXTREME", key, base, key_bytes, 1};
-        return (making){"BEST", key, number, key_bytes, 1};
-    case GOP_ARGMIN:
-    case GOP_ARGMAX:
-        return (making){"BEST -DPOSITION", key, "long", key_bytes, 1};
-    case GOP_SUMSQ:
-        return (making){"SQUARES", real, real, real_bytes, 1};
-    default:
-        break;
-    }
-    const char *const word = op == GOP_PROD ? "PROD" : "TOTAL";
+    const int is_wide = kind->bytes == 8, bytes = is_wide ? 8 : 4;
+    const int is_double = is_wide || is_whole(dtype), real_bytes = is_double ? 8 : 4;
+    const char *const key = is_wide ? "long" : "int", *const real =
+                                                          is_double ? "double" : "float";
+    const char *const number = kind->parts == 1 ? kind->base : is_wide ? "double2" : "float2";
+    if (op == GOP_ANY || op == GOP_ALL) return (making){"TRUTH", key, "uchar", bytes, 1};
+    if (is_position(op)) return (making){"BEST -DPOSITION", key, "long", bytes, 1};
+    if (op == GOP_MIN || op == GOP_MAX)
+        return (making){kind->parts == 1 ? "EXTREME" : "BEST", key, number, bytes, 1};
+    if (op == GOP_SUMSQ) return (making){"SQUARES", real, real, real_bytes, 1};
     if (is_whole(dtype) && op != GOP_MEAN)
         return (making){op == GOP_PROD ? "PROD -DWHOLE" : "TOTAL -DWHOLE", "ulong", "ulong", 8,
                         1};
-    return (making){word, real, is_whole(dtype) ? "double" : number, real_bytes, parts};
+    return (making){op == GOP_PROD ? "PROD" : "TOTAL", real,
+                    is_whole(dtype) ? "double" : number, real_bytes, kind->parts};
 }
 
 static int needs_double(gop_reduce_op op, gop_dtype dtype)
