@@ -25,17 +25,12 @@ static R made_of(__global const BASE *a, __global const uchar *where, const stru
     BASE number[LANES];
     SELDOM for (int i = 0; i < LANES; i++)
         number[i] = a[at[i / PARTS < m ? i / PARTS : 0].in * PARTS + i % PARTS];
-    const R all = of(LOAD(0, number), k, w->flags);
-#if ITEMS == 1
-    return w->has_where && !where[at->where] ? none() : all;
-#else
-    ACC made[RLANES], hidden[RLANES];
-    JOIN(vstore, RLANES)(all, 0, made);
-    JOIN(vstore, RLANES)(none(), 0, hidden);
-    SELDOM for (int i = 0; i < RLANES; i++)
-        if (i / PAIRS >= m || (w->has_where && !where[at[i / PAIRS].where])) made[i] = hidden[i];
-    return JOIN(vload, RLANES)(0, made);
-#endif
+    const R nothing = none();
+    R all = of(LOAD(0, number), k, w->flags);
+    SELDOM for (int i = 0; i < ITEMS; i++)
+        if (i >= m || (w->has_where && !where[at[i].where]))
+            ((ONE *)&all)[i] = ((const ONE *)&nothing)[i];
+    return all;
 }
 
 #if !defined(BEST)
