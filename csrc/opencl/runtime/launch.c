@@ -26,47 +26,23 @@ const gop_cl_kind gop_cl_kinds[GOP_NDTYPES] = {
     [GOP_COMPLEX128] = {"double", "double", "COMPLEX", 2, 8},
 };
 
-/* Where the arguments of a launch are: they are set in their order. */
-typedef struct setting {
-    gop_cl_kernel *kernel;
-    cl_uint next;
-    size_t used; /* bytes of those before it */
-} setting;
-
-/* The next one, unless the kernel is known to have it. */
-static gop_status set_next(setting *s, size_t bytes, const void *at, int may_have_it)
-{
-    const cl_uint index = s->next++;
-    unsigned char *const said = s->kernel->said + s->used;
-    const int is_kept = at && s->used + bytes <= sizeof s->kernel->said;
-    if (is_kept) s->used += bytes;
-    if (is_kept && may_have_it && memcmp(said, at, bytes) == 0) return GOP_OK;
-    if (is_kept) memcpy(said, at, bytes);
-    return GOP_CL_CALL(clSetKernelArg, s->kernel->kernel, index, bytes, at);
-}
-
 static gop_status set_arguments(gop_cl_ctx *c, const gop_cl_launch *launch,
-                                const gop_cl_buffers *buffers, gop_cl_kernel *k)
+                                const gop_cl_buffers *buffers, cl_kernel kernel)
 {
-    const unsigned releases = gop_cl_releases;
-    const int is_set = k->is_set;
-    const int has_buffers = is_set && k->releases == releases && !c->device->shares_memory;
-    setting s = {k, 0, 0};
-    k->is_set = 0;
+    cl_uint next = 0;
     for (int i = 0; i < GOP_CL_OPERANDS && launch->operand[i].array; i++) {
         const gop_array *const array = launch->operand[i].array;
         size_t bytes;
         cl_mem buffer = gop_cl_buffer_at(c, buffers, array->data, &bytes);
         const int64_t place =
             (int64_t)bytes / gop_cl_item(array->dtype) + launch->operand[i].shift;
-        GOP_TRY(set_next(&s, sizeof buffer, &buffer, has_buffers));
-        GOP_TRY(set_next(&s, sizeof place, &place, is_set));
+        GOP_TRY(GOP_CL_CALL(clSetKernelArg, kernel, next++, sizeof buffer, &buffer));
+        GOP_TRY(GOP_CL_CALL(clSetKernelArg, kernel, next++, sizeof place, &place));
     }
     for (int v = 0; v < GOP_CL_VALUES; v++)
         if (launch->value[v].bytes)
-            GOP_TRY(set_next(&s, launch->value[v].bytes, launch->value[v].at, is_set));
-    k->is_set = 1;
-    k->releases = releases;
+            GOP_TRY(GOP_CL_CALL(clSetKernelArg, kernel, next++, launch->value[v].bytes,
+                                launch->value[v].at));
     return GOP_OK;
 }
 
@@ -89,13 +65,12 @@ gop_status gop_cl_run(gop_ctx *ctx, const gop_cl_launch *launch)
     const size_t items[] = {(size_t)launch->items, (size_t)rows};
     const size_t group[] = {(size_t)launch->group, (size_t)rows};
     gop_cl_buffers buffers;
-    gop_cl_kernel *kernel;
+    cl_kernel kernel;
     GOP_TRY(gop_cl_kernel_get(c, names->source, launch->build->options,
                               launch->kernel ? launch->kernel : names->kernel, &kernel));
     GOP_TRY(gop_cl_buffers_take(c, launch->operand, &buffers));
     gop_status status = set_arguments(c, launch, &buffers, kernel);
-    if (status == GOP_OK)
-        status = gop_cl_enqueue(c, kernel->kernel, rows > 1 ? 2 : 1, items, group);
+    if (status == GOP_OK) status = gop_cl_enqueue(c, kernel, rows > 1 ? 2 : 1, items, group);
     return gop_cl_buffers_give(c, &buffers, status);
 }
 

@@ -38,8 +38,6 @@ static slot *slot_of(const void *memory)
     return &slots[((uintptr_t)memory >> INSIDE) - 1];
 }
 
-_Atomic unsigned gop_cl_releases;
-
 /* An address for a buffer, or NULL. */
 static void *name_buffer(cl_mem buffer, size_t bytes)
 {
@@ -119,10 +117,7 @@ void gop_cl_release(gop_ctx *ctx, void *memory)
     const int class = class_of(s.bytes);
     if (class != NO_CLASS && c->kept[class].count < GOP_CL_KEPT)
         c->kept[class].buffer[c->kept[class].count++] = s.buffer;
-    else if (gop_cl_usable() == GOP_OK) {
-        gop_cl_releases++; /* before the handle can come again */
-        gop_cl.clReleaseMemObject(s.buffer);
-    }
+    else if (gop_cl_usable() == GOP_OK) gop_cl.clReleaseMemObject(s.buffer);
 }
 
 gop_status gop_cl_finish(gop_cl_ctx *c)
