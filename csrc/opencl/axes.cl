@@ -1,24 +1,10 @@
 /*
- * axes.cl - where elements lie: the struct that opencl/opencl.h has too, and indices over it.
+ * axes.cl - where elements lie, by their indices.
  *
  * INDEX counts elements: uint where 32 bits do, since a division then takes a quarter of the
  * instructions of a long's. Strides are those of OPERANDS_TOLD operands.
  */
-#ifndef AXES_CL
-#define AXES_CL
-
-#if !defined(OPERANDS_TOLD)
-#define OPERANDS_TOLD 4
-#endif
-
-enum { AXES = 23 };
-
-/* The outermost axis first; strides are in items. */
-struct axes {
-    long rank, size;
-    long extent[AXES];
-    long stride[OPERANDS_TOLD][AXES];
-};
+#include "opencl/told.h"
 
 /* Adds the offsets of item i, in the C order of axes [first, last), to those of operands. */
 static void place(const struct axes *e, int first, int last, INDEX i, int operands,
@@ -31,5 +17,3 @@ static void place(const struct axes *e, int first, int last, INDEX i, int operan
         i = outer;
     }
 }
-
-#endif

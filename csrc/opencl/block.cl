@@ -5,9 +5,6 @@
  * teeth of a zip. The block's numbers, row after row, are then LANES columns of BLOCK_ROWS.
  * It is square where a build does not say how many rows it has.
  */
-#ifndef BLOCK_CL
-#define BLOCK_CL
-
 #include "opencl/vector.cl"
 
 #if !defined(BLOCK_ROWS)
@@ -42,5 +39,3 @@ static void transpose_block(V row[BLOCK_ROWS])
         for (int i = 0; i < BLOCK_ROWS; i++) row[i] = next[i];
     }
 }
-
-#endif

@@ -4,9 +4,6 @@
  * The build asks for them where the device has them; else it defines BY_DOUBLE: a quotient of
  * floats that is rounded to double and then to float is rounded as if once.
  */
-#ifndef DIVIDE_CL
-#define DIVIDE_CL
-
 #include "opencl/vector.cl"
 
 /* Of vectors of n floats or doubles. */
@@ -18,5 +15,3 @@
 #define QUOTIENT(n, a, b) ((a) / (b))
 #endif
 #define quotient(a, b) QUOTIENT(1, a, b)
-
-#endif

@@ -3,9 +3,6 @@
  *
  * Of vectors of LANES, where the build defines HALF or BFLOAT.
  */
-#ifndef HALVES_CL
-#define HALVES_CL
-
 #include "opencl/vector.cl"
 
 #if defined(HALF)
@@ -46,6 +43,4 @@ static V narrow(OF(float) value)
     const OF(uint) is_nan = (bits & 0x7fffffffu) > 0x7f800000u ? bits | 0x400000u : rounded;
     return CONVERT(ushort)(is_nan >> 16);
 }
-#endif
-
 #endif

@@ -9,7 +9,9 @@
 #ifndef GOP_OPENCL_H
 #define GOP_OPENCL_H
 
+#include "core/arrays/axes.h"
 #include "core/choice.h"
+#include "opencl/told.h"
 
 extern const gop_host *gop_services;
 #define gop_fail gop_services->fail
@@ -60,9 +62,20 @@ static inline int64_t gop_cl_ceil(int64_t n, int64_t d)
     return n / d + (n % d != 0);
 }
 
-static inline uint64_t gop_cl_magnitude(int64_t stride)
+static inline int64_t gop_cl_smaller(int64_t a, int64_t b)
 {
-    return stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
+    return a < b ? a : b;
+}
+
+static inline int64_t gop_cl_larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The type of numbers below `size` (opencl/axes.cl). */
+static inline const char *gop_cl_index(int64_t size)
+{
+    return size < INT64_C(1) << 31 ? "uint" : "ulong";
 }
 
 /* Of `all` pieces those of a work-item of a CPU: so many work-items that a processor which
@@ -71,8 +84,7 @@ static inline int64_t gop_cl_chunk(const gop_ctx *ctx, int64_t all, int64_t elem
 {
     enum { LEAST = 1 << 14, CHUNKS_PER_UNIT = 16 };
     const int64_t each = gop_cl_ceil(all, (int64_t)ctx->info.processors * CHUNKS_PER_UNIT);
-    const int64_t least = gop_cl_ceil(LEAST, elements ? elements : 1);
-    return each > least ? each : least;
+    return gop_cl_larger(each, gop_cl_ceil(LEAST, gop_cl_larger(elements, 1)));
 }
 
 /* What a build for a CPU defines if a result of so many bytes is to be stored past the caches.
@@ -80,7 +92,7 @@ static inline int64_t gop_cl_chunk(const gop_ctx *ctx, int64_t all, int64_t elem
 static inline const char *gop_cl_streamed(const gop_ctx *ctx, int64_t bytes)
 {
     enum { MOST = 1 << 24 };
-    return bytes > (ctx->info.l2 / 2 < MOST ? ctx->info.l2 / 2 : MOST) ? " -DSTREAMED" : "";
+    return bytes > gop_cl_smaller(ctx->info.l2 / 2, MOST) ? " -DSTREAMED" : "";
 }
 
 /* LANES of a block of items that a CPU transposes in registers (opencl/block.cl). */
@@ -91,61 +103,53 @@ static inline int gop_cl_block(gop_dtype dtype)
 
 /* ---- a launch ---- */
 
-/* What a row's plan is told: the names of a launch of its kernel. */
+/* Of a row: the names of a launch of its kernel. */
 typedef struct gop_cl_names {
     const char *op, *row, *source, *kernel; /* source "add/naive": opencl/add/naive.cl */
 } gop_cl_names;
 
 enum { GOP_CL_OPERANDS = 8, GOP_CL_VALUES = 8, GOP_CL_OPTIONS = 256 };
 
-/* A kernel, and what its build defines: the head of a row's own plan. */
+/* A kernel, and what its build defines: the head of a row's own part of a plan. */
 typedef struct gop_cl_build {
     const gop_cl_names *names;
     char options[GOP_CL_OPTIONS];
 } gop_cl_build;
 
+/* Adds to it, as printf. */
+void gop_cl_define(gop_cl_build *build, const char *format, ...) GOP_PRINTF(2, 3);
+
 typedef struct gop_cl_operand {
     const gop_array *array;
     int is_written;
+    int64_t shift; /* items that it begins further on */
 } gop_cl_operand;
+#define GOP_CL_READS(array) ((gop_cl_operand){array, 0, 0})
+#define GOP_CL_WRITES(array) ((gop_cl_operand){array, 1, 0})
 
-/* A number or a struct; with NULL so many bytes of local memory. */
+/* A number or a struct; with NULL so many bytes of local memory. Of no bytes: left out. */
 typedef struct gop_cl_value {
     size_t bytes;
     const void *at;
 } gop_cl_value;
+#define GOP_CL_VALUE(variable) GOP_CL_VALUE_IF(1, variable)
+#define GOP_CL_VALUE_IF(condition, variable)                                                   \
+    ((gop_cl_value){(condition) ? sizeof(variable) : 0, &(variable)})
+/* A struct that ends with axes: of so many operands. */
+#define GOP_CL_VALUE_OF_AXES(operands, variable)                                               \
+    ((gop_cl_value){sizeof(variable) - (OPERANDS_TOLD - operands) * sizeof(long[MOST_AXES]),   \
+                    &(variable)})
 
-/* Arguments are the operands, each with its place, then the values. */
+/* Arguments are the operands, each with its place, up to the first without an array; then the
+ * values. */
 typedef struct gop_cl_launch {
-    const char *source, *kernel, *options;
-    int operands, values, dimensions;
+    const gop_cl_build *build;
+    int64_t items, group; /* work-items, the last of whole groups of so many */
+    int rows;             /* more than 0: groups have so many of those */
+    const char *kernel;   /* another one of the same program */
     gop_cl_operand operand[GOP_CL_OPERANDS];
-    int64_t shift[GOP_CL_OPERANDS]; /* items that an operand begins further on */
     gop_cl_value value[GOP_CL_VALUES];
-    size_t global[3], local[3]; /* work-items; global is made a multiple of local */
 } gop_cl_launch;
-
-/* Of so many work-items, in groups. */
-static inline gop_cl_launch gop_cl_launch_of(const gop_cl_build *build, int64_t items,
-                                             int64_t group)
-{
-    return (gop_cl_launch){.source = build->names->source,
-                           .kernel = build->names->kernel,
-                           .options = build->options,
-                           .dimensions = 1,
-                           .global = {(size_t)items, 1, 1},
-                           .local = {(size_t)group, 1, 1}};
-}
-/* One operand more, and one value. */
-static inline void gop_cl_give(gop_cl_launch *launch, const gop_array *array, int is_written)
-{
-    launch->operand[launch->operands++] = (gop_cl_operand){array, is_written};
-}
-static inline void gop_cl_say(gop_cl_launch *launch, size_t bytes, const void *at)
-{
-    launch->value[launch->values++] = (gop_cl_value){bytes, at};
-}
-#define GOP_CL_SAY(launch, variable) gop_cl_say(launch, sizeof(variable), &(variable))
 
 gop_status gop_cl_run(gop_ctx *ctx, const gop_cl_launch *launch) GOP_MUST_CHECK;
 
@@ -159,51 +163,38 @@ static inline gop_array gop_cl_in_scratch(void *scratch, size_t at, gop_dtype dt
     return part;
 }
 
+/* GOP_REFUSED with "<op>: kernel '<row>' " before the sentence. */
+gop_status gop_cl_refuse(const gop_cl_build *build, const char *format, ...) GOP_PRINTF(2, 3);
 /* Refuses work-groups, or local memory, larger than the device has. */
-gop_status gop_cl_need_group(const gop_ctx *ctx, const gop_cl_names *names, int64_t items,
+gop_status gop_cl_need_group(const gop_ctx *ctx, const gop_cl_build *build, int64_t items,
                              int64_t local) GOP_MUST_CHECK;
 
-/* ---- axes: the struct that opencl/axes.cl declares for kernels ---- */
-
-enum { GOP_CL_AXES = 23 }; /* with four operands all arguments stay below 1 KiB */
-
-typedef struct gop_cl_axes {
-    int64_t rank, size;
-    int64_t extent[GOP_CL_AXES];
-    int64_t stride[4][GOP_CL_AXES]; /* of each operand, in items */
-} gop_cl_axes;
+/* ---- axes ---- */
 
 /* From core's, the outermost first. Fails where there are more than a kernel is told of; kind
  * is "", or what they are: "batch ". */
-gop_status gop_cl_set_axes(const gop_cl_names *names, const char *kind, int rank,
+gop_status gop_cl_set_axes(const gop_cl_build *build, const char *kind, int rank,
                            const int64_t *extent, int operands, const int64_t *const stride[],
-                           gop_cl_axes *axes) GOP_MUST_CHECK;
-/* The value, of so many operands. */
-static inline void gop_cl_say_axes(gop_cl_launch *launch, const gop_cl_axes *axes, int operands)
-{
-    gop_cl_say(launch, sizeof *axes - (size_t)(4 - operands) * sizeof *axes->stride, axes);
-}
+                           struct axes *axes) GOP_MUST_CHECK;
+
 /* ---- ladders ---- */
 
 /* A tunable of one-dimensional work-groups. */
-#define GOP_CL_GROUP                                                                           \
-    {                                                                                          \
-        "group", 4,                                                                            \
-        {                                                                                      \
-            256, 64, 128, 512                                                                  \
-        }                                                                                      \
-    }
+/* clang-format off */
+#define GOP_CL_GROUP {"group", 4, {256, 64, 128, 512}}
+/* clang-format on */
 
 /* A row, whose kernel <stem>_<kernel>_kernel is in <stem>/<kernel>.cl, is an entry of its
  * ladder's list: ROW(op, stem, kernel, plan, the rest by designated initialisers). The plan is
- * what gop_row says, and is given the names too. */
+ * what gop_row says, and finds the names in the plan, whose own part begins with a build. */
 #define GOP_CL_ROW_DEFINED(op, stem, kernel, plan_of, ...)                                     \
     static gop_status op##_##kernel##_plan(const gop_ctx *ctx, const gop_task *task,           \
                                            gop_plan *plan)                                     \
     {                                                                                          \
         static const gop_cl_names names = {#op, #kernel, #stem "/" #kernel,                    \
                                            #stem "_" #kernel "_kernel"};                       \
-        return plan_of(ctx, task, &names, plan);                                               \
+        *GOP_OWN(gop_cl_build, plan) = (gop_cl_build){&names, ""};                             \
+        return plan_of(ctx, task, plan);                                                       \
     }                                                                                          \
     static const gop_row op##_##kernel##_row = {                                               \
         .name = #kernel, .plan = op##_##kernel##_plan, __VA_ARGS__};

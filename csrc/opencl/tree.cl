@@ -5,9 +5,6 @@
  * csrc/core/numerics.h has. Who includes this says what a NODE is and how two fold:
  * FOLD_NODES(a, b).
  */
-#ifndef TREE_CL
-#define TREE_CL
-
 /* Nodes come one after the other, and equal neighbours merge as a binary counter carries. */
 static void push(NODE *node, long number, NODE x)
 {
@@ -27,5 +24,3 @@ static NODE root_of(const NODE *node, long count)
         if (count & 1) root = FOLD_NODES(node[level], root);
     return root;
 }
-
-#endif

@@ -8,9 +8,6 @@
  * A build says what an element is by one of BOOLEAN, SIGNED, UNSIGNED, HALF, BFLOAT, FLOAT and
  * COMPLEX, which has two parts: real, imaginary.
  */
-#ifndef VECTOR_CL
-#define VECTOR_CL
-
 #pragma OPENCL FP_CONTRACT OFF
 #if defined(DOUBLE)
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -82,5 +79,3 @@ static void scatter(V v, __global BASE *p, long apart, int count)
     for (int k = 0; k < count * PARTS; k++)
         p[k / PARTS * apart * PARTS + k % PARTS] = number[k];
 }
-
-#endif

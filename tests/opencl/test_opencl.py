@@ -274,32 +274,6 @@ print(*(names.count("cl" + x) for x in ("CreateBuffer", "ReleaseMemObject", "Fin
 
 
 @uses_opencl
-def test_a_launch_sets_the_arguments_that_differ_from_the_last_ones():
-    """All are set once a buffer was released: a later one may have its handle."""
-    text = said("""
-from gpuops import _core
-n = 1 << 20  # beyond the buffers that are kept
-a, b, out = (gpuops.to_device(np.full(n, i, "f4"), "opencl") for i in range(3))
-def sets(x, y):
-    _core.profile("opencl", True)
-    gpuops.add(x, y, out)
-    names = _core.profile("opencl", False).split()
-    assert (out.get() == x.get() + y.get()).all()
-    return names.count("clSetKernelArg")
-print(sets(a, b), sets(a, b), sets(b, a), sets(b, a))
-released = gpuops.to_device(np.ones(n, "f4"), "opencl")
-del released
-print(sets(b, a), sets(b, a))
-""", GPUOPS_FAULT="opencl.sharing:1:forever")  # fmt: skip
-    (all_set, again, swapped, still), (after, last) = (
-        map(int, line.split()) for line in text.splitlines()
-    )
-    assert again == still == last == 0
-    assert 2 <= swapped < all_set
-    assert after >= 3  # the buffers
-
-
-@uses_opencl
 @pytest.mark.sampled
 def test_results_larger_than_caches_are_streamed_past_them(tmp_path, everything):
     """From wherever a vector begins, and no byte beside them."""

@@ -79,6 +79,6 @@ def test_counters_that_local_memory_has_no_room_for():
     how = {"r_max": 0.5, "bins": 1_000_000, "norm": "none", "device": "opencl"}
     want = gpuops.rdf(p, **{**how, "device": "cpu"}).counts
     np.testing.assert_array_equal(gpuops.rdf(p, **how).counts, want)
-    for kernel in ("guessed", "cells"):
+    for kernel in ("guessed", "cells", "chunked"):
         with pytest.raises(gpuops.KernelRefusedError, match="bytes of local memory here"):
             gpuops.rdf(p, **how, kernel=kernel)

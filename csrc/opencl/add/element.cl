@@ -5,9 +5,6 @@
  * OP_multiply_add and OP_fma. Each result is rounded as docs/numerics.md says. Integers come
  * without a sign, and wrap.
  */
-#ifndef ELEMENT_CL
-#define ELEMENT_CL
-
 #include "opencl/halves.cl"
 
 #define ITEMS (LANES / PARTS) /* numbers in V */
@@ -89,5 +86,3 @@ static V of_three(V a, V b, V c)
     return fma(a, b, c);
 #endif
 }
-
-#endif

@@ -1,13 +1,9 @@
 /*
- * ladder.c - the OpenCL kernels of add, multiply_add and fma: their plans and launch, the rows
- * in the order of reading, and which of them runs. Each kernel is in the file of its name,
- * <kernel>.cl, which the device's driver compiles.
+ * ladder.c - add, multiply_add and fma on OpenCL: plans and launch, rows, candidates.
  *
  * Floor: every input read once, the output written once. GPUs want neighbouring work-items on
  * neighbouring elements, CPUs a chunk of memory for each: the same source does not serve both.
  */
-#include <stdio.h>
-
 #include "opencl/opencl.h"
 
 /* An fma of halves is rounded by way of float64. */
@@ -21,7 +17,7 @@ static int needs_double(const gop_task *task)
 /* The plan of every row. */
 typedef struct planned {
     gop_cl_build build;
-    gop_cl_axes axes;
+    struct axes axes;
     int64_t each;        /* elements of a work-item */
     int group, has_axes; /* work-items of a group; whether the kernel is told the axes */
 } planned;
@@ -29,77 +25,70 @@ typedef struct planned {
 static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const planned *const own = GOP_OWN(const planned, task->plan);
-    gop_cl_launch l =
-        gop_cl_launch_of(&own->build, gop_cl_ceil(own->axes.size, own->each), own->group);
     (void)step;
-    gop_cl_give(&l, &task->out[0], 1);
-    for (int i = 0; i < 3; i++)
-        gop_cl_give(&l, &task->in[i < task->nin ? i : task->nin - 1], 0);
-    if (own->has_axes) GOP_CL_SAY(&l, own->axes);
-    else GOP_CL_SAY(&l, own->axes.size);
-    if (own->has_axes && own->each > 1) GOP_CL_SAY(&l, own->each);
-    return gop_cl_run(ctx, &l);
+    return gop_cl_run(
+        ctx,
+        &(gop_cl_launch){
+            .build = &own->build,
+            .items = gop_cl_ceil(own->axes.size, own->each),
+            .group = own->group,
+            .operand = {GOP_CL_WRITES(&task->out[0]), GOP_CL_READS(&task->in[0]),
+                        GOP_CL_READS(&task->in[1]), GOP_CL_READS(&task->in[task->nin - 1])},
+            .value = {GOP_CL_VALUE_IF(own->has_axes, own->axes),
+                      GOP_CL_VALUE_IF(!own->has_axes, own->axes.size),
+                      GOP_CL_VALUE_IF(own->has_axes && own->each > 1, own->each)}});
 }
 
-/* What plans have in common, for vectors of so many numbers, and what a build defines besides.
- */
-static gop_status begin(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                        int64_t items, const char *more, gop_plan *plan)
+/* What plans have in common, for vectors of so many numbers. */
+static gop_status begin(const gop_ctx *ctx, const gop_task *task, int64_t items, gop_plan *plan)
 {
     planned *const own = GOP_OWN(planned, plan);
+    const char *const op = own->build.names->op;
     const gop_dtype dtype = task->in[0].dtype;
     const gop_cl_kind *const kind = &gop_cl_kinds[dtype];
     const gop_elementwise *const e = &task->geometry.elementwise;
     /* Of two inputs the second stands for the third as well. */
     const int64_t *const stride[] = {e->stride[0], e->stride[1], e->stride[2],
                                      e->stride[e->operands - 1]};
-    GOP_TRY(gop_cl_set_axes(names, "", e->rank, e->extent, 4, stride, &own->axes));
-    GOP_TRY(gop_cl_need_double(ctx, names->op, dtype, needs_double(task)));
-    own->build.names = names;
-    snprintf(own->build.options, GOP_CL_OPTIONS,
-             "-DBASE=%s -DLANES=%d -D%s -DOP_%s -DINDEX=%s%s%s", kind->wrapping,
-             (int)items * kind->parts, kind->word, names->op,
-             e->size < INT64_C(1) << 31 ? "uint" : "ulong",
-             needs_double(task) ? " -DDOUBLE" : "", more);
+    GOP_TRY(gop_cl_set_axes(&own->build, "", e->rank, e->extent, 4, stride, &own->axes));
+    GOP_TRY(gop_cl_need_double(ctx, op, dtype, needs_double(task)));
+    gop_cl_define(&own->build, "-DBASE=%s -DLANES=%d -D%s -DOP_%s -DINDEX=%s%s", kind->wrapping,
+                  (int)items * kind->parts, kind->word, op, gop_cl_index(e->size),
+                  needs_double(task) ? " -DDOUBLE" : "");
     own->each = own->group = own->has_axes = 1;
     plan->launch = launch;
     return GOP_OK;
 }
 
 /* Tunable "group". */
-static gop_status by_items(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                           gop_plan *plan)
+static gop_status by_items(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    GOP_TRY(begin(ctx, task, names, 1, "", plan));
+    GOP_TRY(begin(ctx, task, 1, plan));
     GOP_OWN(planned, plan)->group = gop_cl_group(ctx, task->tune[0]);
     return GOP_OK;
 }
 
-static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                            gop_plan *plan)
+static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     enum { VECTOR = 64 }; /* bytes, of at most 16 numbers: chunks are a multiple of as many */
     const int64_t item = gop_cl_item(task->in[0].dtype);
     planned *const own = GOP_OWN(planned, plan);
     int is_new = 1; /* else the result's lines are in caches already */
     for (int i = 0; i < task->nin; i++) is_new &= task->in[i].data != task->out[0].data;
-    const int64_t bytes = is_new ? task->geometry.elementwise.size * item : 0;
-    GOP_TRY(begin(ctx, task, names, item < 4 ? 16 : VECTOR / item, gop_cl_streamed(ctx, bytes),
-                  plan));
+    GOP_TRY(begin(ctx, task, item < 4 ? 16 : VECTOR / item, plan));
+    if (is_new) gop_cl_define(&own->build, "%s", gop_cl_streamed(ctx, own->axes.size * item));
     own->each = gop_cl_ceil(gop_cl_chunk(ctx, own->axes.size, 1), VECTOR) * VECTOR;
     return GOP_OK;
 }
 
 /* Tunables "bytes" and "group". */
-static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task,
-                             const gop_cl_names *names, gop_plan *plan)
+static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     const gop_elementwise *e = &task->geometry.elementwise;
     const int64_t item = gop_cl_item(task->in[0].dtype);
     const int64_t most = 16 / gop_cl_kinds[task->in[0].dtype].parts; /* of 16 lanes */
-    int64_t items = task->tune[0] / item;
-    if (items < 1) items = 1;
-    if (items > most) items = most;
+    const int64_t items = gop_cl_smaller(gop_cl_larger(task->tune[0] / item, 1), most);
+    planned *const own = GOP_OWN(planned, plan);
     int is_plain = e->rank == 1 && e->stride[0][0] == 1, numbers = 0;
     uintptr_t bits = (uintptr_t)task->out[0].data; /* whether vectors may be read there */
     for (int i = 0; is_plain && i < 3; i++) {
@@ -110,16 +99,12 @@ static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task,
         is_plain = stride == 0 || stride == 1;
     }
     if (!is_plain)
-        return gop_fail(
-            GOP_REFUSED,
-            "%s: kernel '%s' takes arrays without gaps that lie in memory alike, and numbers; "
-            "this call has gaps, another order or another broadcast",
-            names->op, names->row);
-    char more[48];
-    snprintf(more, sizeof more, " -DNUMBERS=%d%s", numbers,
-             bits % (uintptr_t)(items * item) == 0 ? " -DALIGNED" : "");
-    GOP_TRY(begin(ctx, task, names, items, more, plan));
-    planned *const own = GOP_OWN(planned, plan);
+        return gop_cl_refuse(&own->build,
+                             "takes arrays without gaps that lie in memory alike, and numbers; "
+                             "this call has gaps, another order or another broadcast");
+    GOP_TRY(begin(ctx, task, items, plan));
+    gop_cl_define(&own->build, " -DNUMBERS=%d%s", numbers,
+                  bits % (uintptr_t)(items * item) == 0 ? " -DALIGNED" : "");
     own->each = items;
     own->group = gop_cl_group(ctx, task->tune[1]);
     own->has_axes = 0;

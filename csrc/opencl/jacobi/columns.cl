@@ -33,8 +33,7 @@ static double of_item(T item, double scale, int is_largest)
 /* Of each leaf of tree/v1 the sum of the squares, or the largest part, by a work-group: columns
  * one after the other. */
 __kernel void jacobi_leaves_kernel(FROM(T, v), TO(double, sums), const long n,
-                                   const long leaves, const long row, const long col,
-                                   const double scale, const int is_largest)
+                                   const long leaves, const double scale, const int is_largest)
 {
     __local double lane[TREE_LANES];
     const int me = (int)get_local_id(0);
@@ -43,7 +42,7 @@ __kernel void jacobi_leaves_kernel(FROM(T, v), TO(double, sums), const long n,
     for (int l = me; l < TREE_LANES; l += GROUP) {
         double sum = is_largest ? 0.0 : -0.0;
         for (long i = leaf * LEAF + l; i < end; i += TREE_LANES) {
-            const double item = of_item(v[v_at + i * row + c * col], scale, is_largest);
+            const double item = of_item(v[v_at + i + c * n], scale, is_largest);
             if (!is_largest) sum += item;
             else if (item > sum) sum = item;
         }

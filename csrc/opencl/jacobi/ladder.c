@@ -1,13 +1,10 @@
 /*
- * ladder.c - jacobi on OpenCL: what core's loop of the solver asks for, its rows in the order
- * of reading, and which of them runs.
+ * ladder.c - jacobi on OpenCL: what core's loop of the solver asks for, its row.
  *
  * The solver repeats a kernel of jacobi_step, so its floor is that kernel's: A read once a
  * step. What it adds is the norm of the residual at each check, for which the host waits. The
  * device sums squares leaf by leaf of tree/v1; the sums come to the host, which folds them.
  */
-#include <stdio.h>
-
 #include "core/arrays/leaf_norms.h"
 #include "core/numerics.h"
 #include "core/ops/jacobi_solve.h"
@@ -18,46 +15,41 @@ enum { GROUP = 128 };
 /* A call that runs: core's part first; vectors on the device, norms on the host. */
 typedef struct solver {
     gop_solve solve;
+    gop_leaf_sums sums; /* of the residual */
     gop_ctx *ctx;
-    int64_t n, leaves;
     gop_cl_build columns;      /* of columns.cl, whose kernels are one program */
-    gop_array vector[3], sums; /* two iterates, the residual */
-    double *leaf;              /* the sums of leaves, a column's one after the other */
+    gop_array vector[3], leaf; /* two iterates, the residual; its leaves */
     gop_jacobi_task step;
     gop_plan plan; /* of the steps */
 } solver;
 
-/* ---- memory ---- */
-
-/* Bytes of the scratch memory before its part `what`: two iterates, the residual, the sums of
- * leaves, the steps' own. */
-enum { ITERATE, ITERATE_TOO, RESIDUAL, SUMS, STEPS };
-
-static size_t offset_of(const gop_task *task, int what)
+/* Bytes of a vector in scratch memory, and of all that lies before what is the steps' own. */
+static size_t vector_bytes(const gop_task *task)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
-    const size_t vector = (size_t)(g->n * g->k * gop_cl_item(task->in[0].dtype));
-    const size_t each = (vector + 255) / 256 * 256;
-    const size_t sums = (size_t)((g->n / LEAF + 1) * g->k) * sizeof(double);
-    if (what <= SUMS) return (size_t)what * each;
-    return SUMS * each + (sums + 255) / 256 * 256;
+    return (size_t)gop_cl_ceil(g->n * g->k * gop_cl_item(task->in[0].dtype), 256) * 256;
+}
+static size_t bytes_of(const gop_task *task)
+{
+    const gop_jacobi *g = &task->geometry.jacobi;
+    return 3 * vector_bytes(task) +
+           (size_t)gop_cl_ceil((g->n / LEAF + 1) * g->k * 8, 256) * 256;
 }
 
-/* Column `from_column` of an array to column `to_column` of another; places are in items. */
-static gop_status copy_column(const solver *s, const gop_array *from, int64_t from_at,
-                              int64_t from_row, const gop_array *to, int64_t to_at,
-                              int64_t to_row, int is_zero)
+/* Column c of an array, or zeros, to that of another; numbers lie so far apart. */
+static gop_status copy_column(const solver *s, int64_t c, const gop_array *from,
+                              int64_t from_row, int64_t from_col, const gop_array *to,
+                              int64_t to_row, int64_t to_col, int is_zero)
 {
-    gop_cl_launch launch = gop_cl_launch_of(&s->columns, s->n, gop_cl_group(s->ctx, GROUP));
-    launch.shift[0] = from_at;
-    launch.shift[1] = to_at;
-    gop_cl_give(&launch, from, 0);
-    gop_cl_give(&launch, to, 1);
-    GOP_CL_SAY(&launch, s->n);
-    GOP_CL_SAY(&launch, from_row);
-    GOP_CL_SAY(&launch, to_row);
-    GOP_CL_SAY(&launch, is_zero);
-    return s->n > 0 ? gop_cl_run(s->ctx, &launch) : GOP_OK;
+    const int64_t n = s->solve.task->geometry.jacobi.n;
+    if (n == 0) return GOP_OK;
+    return gop_cl_run(
+        s->ctx, &(gop_cl_launch){.build = &s->columns,
+                                 .items = n,
+                                 .group = gop_cl_group(s->ctx, GROUP),
+                                 .operand = {{from, 0, c * from_col}, {to, 1, c * to_col}},
+                                 .value = {GOP_CL_VALUE(n), GOP_CL_VALUE(from_row),
+                                           GOP_CL_VALUE(to_row), GOP_CL_VALUE(is_zero)}});
 }
 
 /* Between a float64 array of the device, without gaps, and the host. */
@@ -75,126 +67,97 @@ static gop_status bring(const solver *s, const gop_array *device, double *to)
     return s->ctx->backend->download(s->ctx, &host, device);
 }
 
-/* ---- norms ---- */
-
-/* Of a vector v of the device: its sums of leaves, which core folds. */
-typedef struct norming {
-    gop_leaf_sums sums;
-    const solver *solver;
-    const gop_array *v;
-    int64_t row, col;
-} norming;
+/* ---- what core's loop asks for ---- */
 
 static gop_status sum_leaves(const gop_leaf_sums *of, int64_t first, int64_t columns,
                              double scale, int is_largest)
 {
-    const norming *const job = (const norming *)of;
-    const solver *const s = job->solver;
+    const solver *const s = (const void *)((const char *)of - offsetof(solver, sums));
+    const int64_t n = s->solve.task->geometry.jacobi.n;
     const int group = gop_cl_group(s->ctx, GROUP);
-    gop_cl_launch launch = gop_cl_launch_of(&s->columns, s->leaves * columns * group, group);
-    launch.kernel = "jacobi_leaves_kernel";
-    launch.shift[0] = first * job->col;
-    gop_cl_give(&launch, job->v, 0);
-    gop_cl_give(&launch, &s->sums, 1);
-    GOP_CL_SAY(&launch, s->n);
-    GOP_CL_SAY(&launch, s->leaves);
-    GOP_CL_SAY(&launch, job->row);
-    GOP_CL_SAY(&launch, job->col);
-    GOP_CL_SAY(&launch, scale);
-    GOP_CL_SAY(&launch, is_largest);
-    GOP_TRY(gop_cl_run(s->ctx, &launch));
-    gop_array sums = s->sums;
-    sums.shape[0] = s->leaves * columns;
-    return bring(s, &sums, s->leaf);
+    gop_array leaf = s->leaf;
+    leaf.shape[0] = of->leaves * columns;
+    GOP_TRY(gop_cl_run(
+        s->ctx,
+        &(gop_cl_launch){.build = &s->columns,
+                         .kernel = "jacobi_leaves_kernel",
+                         .items = leaf.shape[0] * group,
+                         .group = group,
+                         .operand = {{&s->vector[2], 0, first * n}, GOP_CL_WRITES(&leaf)},
+                         .value = {GOP_CL_VALUE(n), GOP_CL_VALUE(of->leaves),
+                                   GOP_CL_VALUE(scale), GOP_CL_VALUE(is_largest)}}));
+    return bring(s, &leaf, of->leaf);
 }
-
-static gop_status norms_of(const solver *s, const gop_array *v, int64_t row, int64_t col,
-                           double *norms)
-{
-    const norming job = {
-        {s->leaves, s->solve.k, gop_cl_is_double(v->dtype), s->leaf, sum_leaves},
-        s,
-        v,
-        row,
-        col,
-    };
-    return gop_norms_of_leaves(&job.sums, norms);
-}
-
-/* ---- what core's loop asks for ---- */
 
 static gop_status norms_of_residual(const gop_solve *solve)
 {
-    const solver *const s = (const solver *)solve;
-    return norms_of(s, &s->vector[RESIDUAL], 1, s->n, solve->fresh);
+    return gop_norms_of_leaves(&((const solver *)solve)->sums, solve->fresh);
 }
 
 static gop_status put_aside(const gop_solve *solve, const void *iterate, int64_t c, int is_zero)
 {
     const solver *const s = (const solver *)solve;
     const gop_jacobi *g = &solve->task->geometry.jacobi;
-    const gop_array *const from = &s->vector[iterate != s->vector[0].data];
-    return copy_column(s, from, c * s->n, 1, &solve->task->out[0], c * g->out_col, g->out_row,
-                       is_zero);
+    return copy_column(s, c, &s->vector[iterate != s->vector[0].data], 1, g->n,
+                       &solve->task->out[0], g->out_row, g->out_col, is_zero);
 }
+
+/* ---- the solver ---- */
 
 /* The host's part of it, to be released; NULL where there is no memory. */
 static solver *begin(gop_ctx *ctx, const gop_task *task)
 {
-    const gop_jacobi *g = &task->geometry.jacobi;
-    const gop_dtype dtype = task->in[0].dtype;
-    const int64_t n = g->n, k = g->k, leaves = (n + LEAF - 1) / LEAF;
-    const int64_t rows = task->nout > 1 ? task->out[1].shape[0] : 0;
-    const gop_cl_kind *const kind = &gop_cl_kinds[dtype];
     static const gop_cl_names copy = {.source = "jacobi/columns",
                                       .kernel = "jacobi_copy_kernel"};
+    const int64_t n = task->geometry.jacobi.n, k = task->geometry.jacobi.k;
+    const int64_t leaves = gop_cl_ceil(n, LEAF);
+    const int64_t rows = task->nout > 1 ? task->out[1].shape[0] : 0;
+    const gop_dtype dtype = task->in[0].dtype;
     const size_t numbers = (size_t)((leaves + 5 + rows) * k);
     solver *const s = gop_services->alloc(sizeof *s + numbers * sizeof(double));
     if (!s) return NULL;
     double *const number = (double *)(void *)(s + 1);
-    *s = (solver){.solve = {.task = task,
-                            .k = k,
-                            .f = number,
-                            .begun = number + k,
-                            .norm = number + 2 * k,
-                            .fresh = number + 3 * k,
-                            .ended = (int64_t *)(void *)(number + 4 * k),
-                            .rows = number + 5 * k,
-                            .interrupted = gop_services->interrupted,
-                            .norms = norms_of_residual,
-                            .put_aside = put_aside},
-                  .ctx = ctx,
-                  .n = n,
-                  .leaves = leaves,
-                  .leaf = number + (5 + rows) * k,
-                  .columns = {.names = &copy}};
-    for (int i = ITERATE; i <= RESIDUAL; i++)
-        s->vector[i] = gop_cl_in_scratch(task->scratch, offset_of(task, i), dtype, n * k);
-    for (int i = 0; i < 2; i++) s->solve.iterate[i] = s->vector[i].data;
-    s->solve.residual = s->vector[RESIDUAL].data;
-    s->sums = gop_cl_in_scratch(task->scratch, offset_of(task, SUMS), GOP_FLOAT64, leaves * k);
-    snprintf(s->columns.options, GOP_CL_OPTIONS, "-DBASE=%s -D%s -DLANES=1 -DDOUBLE -DGROUP=%d",
-             kind->base, kind->word, gop_cl_group(ctx, GROUP));
+    *s = (solver){
+        .solve = {.task = task,
+                  .k = k,
+                  .f = number,
+                  .begun = number + k,
+                  .norm = number + 2 * k,
+                  .fresh = number + 3 * k,
+                  .ended = (int64_t *)(void *)(number + 4 * k),
+                  .rows = number + 5 * k,
+                  .interrupted = gop_services->interrupted,
+                  .norms = norms_of_residual,
+                  .put_aside = put_aside},
+        .sums = {leaves, k, gop_cl_is_double(dtype), number + (5 + rows) * k, sum_leaves},
+        .ctx = ctx,
+        .columns = {.names = &copy}};
+    for (int i = 0; i < 3; i++)
+        s->vector[i] =
+            gop_cl_in_scratch(task->scratch, (size_t)i * vector_bytes(task), dtype, n * k);
+    s->leaf = gop_cl_in_scratch(task->scratch, 3 * vector_bytes(task), GOP_FLOAT64, leaves * k);
+    s->solve.iterate[0] = s->vector[0].data;
+    s->solve.iterate[1] = s->vector[1].data;
+    s->solve.residual = s->vector[2].data;
+    gop_cl_define(&s->columns, "-DBASE=%s -D%s -DLANES=1 -DDOUBLE -DGROUP=%d",
+                  gop_cl_kinds[dtype].base, gop_cl_kinds[dtype].word, gop_cl_group(ctx, GROUP));
     return s;
 }
 
-static gop_status start(solver *s)
+/* The norm of f is asked for where the residual will be. */
+static gop_status iterate(solver *s)
 {
     const gop_task *task = s->solve.task;
     const gop_jacobi *g = &task->geometry.jacobi;
     const gop_jacobi_params *p = &task->call->params.jacobi;
     const gop_array *const f = &task->in[p->step.csr ? 3 : 1];
     const gop_array *const x = &task->in[p->step.csr ? 4 : 2];
-    GOP_TRY(norms_of(s, f, g->f_row, g->f_col, s->solve.f));
-    for (int64_t c = 0; c < g->k; c++)
-        GOP_TRY(copy_column(s, x, c * g->x_col, g->x_row, &s->vector[0], c * s->n, 1, 0));
-    return p->first ? bring(s, &task->in[p->first], s->solve.begun) : GOP_OK;
-}
-
-static gop_status iterate(solver *s)
-{
-    const gop_task *task = s->solve.task;
-    GOP_TRY(start(s));
+    for (int64_t c = 0; c < g->k; c++) {
+        GOP_TRY(copy_column(s, c, f, g->f_row, g->f_col, &s->vector[2], 1, g->n, 0));
+        GOP_TRY(copy_column(s, c, x, g->x_row, g->x_col, &s->vector[0], 1, g->n, 0));
+    }
+    GOP_TRY(gop_norms_of_leaves(&s->sums, s->solve.f));
+    if (p->first) GOP_TRY(bring(s, &task->in[p->first], s->solve.begun));
     GOP_TRY(gop_solve_run(s->ctx, &s->solve, &s->step));
     if (task->nout == 1) return GOP_OK;
     const gop_array host = on_host(&task->out[1], s->solve.rows);
@@ -206,17 +169,15 @@ static gop_status solve(gop_ctx *ctx, const gop_task *task, int64_t step)
     solver *const s = begin(ctx, task);
     (void)step;
     if (!s) return gop_fail(GOP_NO_MEMORY, "jacobi: no host memory for the norms");
-    gop_jacobi_ready(&s->step, task, &s->plan, (char *)task->scratch + offset_of(task, STEPS));
+    gop_jacobi_ready(&s->step, task, &s->plan, (char *)task->scratch + bytes_of(task));
     const gop_status status = iterate(s);
     gop_services->release(s);
     return status;
 }
 
 /* The steps are those of jacobi_step's choice. */
-static gop_status by_steps(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                           gop_plan *plan)
+static gop_status by_steps(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    (void)names;
     if (!gop_cl_has_double(ctx))
         return gop_fail(GOP_BAD_TYPE,
                         "jacobi: %s has no float64, in which norms of residuals are; use "
@@ -224,7 +185,7 @@ static gop_status by_steps(const gop_ctx *ctx, const gop_task *task, const gop_c
                         gop_cl_device_name(ctx));
     plan->launch = solve;
     GOP_TRY(gop_jacobi_plan_steps(ctx, task, NULL, plan));
-    plan->scratch = offset_of(task, STEPS) + GOP_OWN(const gop_jacobi_steps, plan)->scratch;
+    plan->scratch = bytes_of(task) + GOP_OWN(const gop_jacobi_steps, plan)->scratch;
     return GOP_OK;
 }
 

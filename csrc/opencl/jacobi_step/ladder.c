@@ -1,14 +1,11 @@
 /*
- * ladder.c - the OpenCL kernels of jacobi_step: their plans and launch, the rows in the order
- * of reading, and which of them runs. Each kernel is in the file of its name, <kernel>.cl,
- * which the device's driver compiles.
+ * ladder.c - jacobi_step on OpenCL: plans and launch, rows, candidates.
  *
  *     s = A x;   out = x + alpha (s - f)   or   out = x + omega (f - s) / d
  *
  * The floor is reading A once: memory decides. The bits of a row's sum must not depend on who
  * adds it up: tree/v1 fixes them, 128 lanes a leaf.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "core/numerics.h"
@@ -24,13 +21,6 @@ typedef struct planned {
     int together;
 } planned;
 
-/* As system.cl has it. */
-typedef struct system_of {
-    int64_t n, k, stride[10]; /* rows and columns of a, f, x, out, residual */
-    int64_t stored, first, last, extent[GOP_MAX_LATTICE];
-    int32_t has_residual, each;
-} system_of;
-
 static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const planned *const own = GOP_OWN_OF_STEP(const planned, task->plan);
@@ -41,33 +31,31 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     const float narrow[2] = {(float)given->f[0], (float)given->f[1]};
     const gop_array *const f = &task->in[p->csr ? 3 : 1];
     const int64_t n = g->n, steps = task->plan->steps;
-    system_of s = {n,
-                   g->k,
-                   {g->a_row, g->a_col, g->f_row, g->f_col, g->x_row, g->x_col, g->out_row,
-                    g->out_col, g->residual_row, g->residual_col},
-                   p->csr ? task->in[0].shape[0] : 0,
-                   n / steps * step + n % steps * step / steps,
-                   n / steps * (step + 1) + n % steps * (step + 1) / steps,
-                   {0},
-                   task->nout == 2,
-                   (int32_t)own->each};
-    for (int d = 0; d < GOP_MAX_LATTICE; d++) s.extent[d] = p->grid.extent[d];
+    struct system s = {.stored = p->csr ? task->in[0].shape[0] : 0,
+                       .first = n / steps * step + n % steps * step / steps,
+                       .last = n / steps * (step + 1) + n % steps * (step + 1) / steps,
+                       .has_residual = task->nout == 2,
+                       .each = (int)own->each};
+    memcpy(&s, g, offsetof(gop_jacobi, index64)); /* n, k and strides, in the same order */
+    memcpy(s.extent, p->grid.extent, sizeof s.extent);
     const int64_t items = gop_cl_ceil(s.last - s.first, own->each);
     if (items <= 0 || g->k == 0) return GOP_OK;
-    gop_cl_launch l =
-        gop_cl_launch_of(&own->build, items * (own->together ? own->group : 1), own->group);
     /* What is not there, or is empty, is another operand: nobody reads it. */
-    gop_cl_give(&l, p->csr && s.stored == 0 ? f : &task->in[0], 0);
-    gop_cl_give(&l, p->csr && s.stored > 0 ? &task->in[1] : f, 0);
-    gop_cl_give(&l, p->csr ? &task->in[2] : f, 0);
-    gop_cl_give(&l, f, 0);
-    gop_cl_give(&l, &task->in[p->csr ? 4 : 2], 0);
-    gop_cl_give(&l, &task->out[0], 1);
-    gop_cl_give(&l, &task->out[task->nout - 1], 1);
-    GOP_CL_SAY(&l, s);
-    gop_cl_say(&l, (size_t)gop_cl_item(dtype),
-               gop_cl_is_double(dtype) ? (const void *)given->f : narrow);
-    return gop_cl_run(ctx, &l);
+    const gop_array *const a = p->csr && s.stored == 0 ? f : &task->in[0];
+    const gop_array *const indices = p->csr && s.stored > 0 ? &task->in[1] : f;
+    return gop_cl_run(
+        ctx,
+        &(gop_cl_launch){
+            .build = &own->build,
+            .items = items * (own->together ? own->group : 1),
+            .group = own->group,
+            .operand = {GOP_CL_READS(a), GOP_CL_READS(indices),
+                        GOP_CL_READS(p->csr ? &task->in[2] : f), GOP_CL_READS(f),
+                        GOP_CL_READS(&task->in[p->csr ? 4 : 2]), GOP_CL_WRITES(&task->out[0]),
+                        GOP_CL_WRITES(&task->out[task->nout - 1])},
+            .value = {GOP_CL_VALUE(s),
+                      {(size_t)gop_cl_item(dtype),
+                       gop_cl_is_double(dtype) ? (const void *)given->f : narrow}}});
 }
 
 /* About so many. */
@@ -79,33 +67,29 @@ static int64_t terms_of_row(const gop_task *task)
     return p->csr ? gop_cl_ceil(task->in[0].shape[0], n ? n : 1) : n;
 }
 
-/* What a row's kernel is built with, and what else it defines. Cuts the call into slices of
- * rows, far below 100 ms each. */
-static gop_status begin(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                        const char *more, gop_plan *plan)
+/* What a row's kernel is built with. Cuts the call into slices of rows, far below 100 ms each.
+ */
+static gop_status begin(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
     const gop_jacobi *g = &task->geometry.jacobi;
     const gop_dtype dtype = task->in[0].dtype;
     const int is_double = gop_cl_is_double(dtype);
     planned *const own = GOP_OWN_OF_STEP(planned, plan);
-    char what[64] = "-DDENSE";
     GOP_TRY(gop_cl_need_double(ctx, "jacobi_step", dtype, is_double));
     if (!p->has_alpha) GOP_TRY(gop_cl_need_quotients(ctx, "jacobi_step", dtype));
-    if (p->csr) snprintf(what, sizeof what, "-DCSR -DINDEX=%s", g->index64 ? "long" : "int");
+    own->each = 1;
+    own->together = 0;
+    gop_cl_define(&own->build, "-DBASE=%s -D%s -DLANES=1%s%s", gop_cl_kinds[dtype].base,
+                  gop_cl_kinds[dtype].word, is_double ? " -DDOUBLE" : "",
+                  p->has_alpha ? " -DALPHA" : gop_cl_quotients(ctx));
+    if (p->csr) gop_cl_define(&own->build, " -DCSR -DINDEX=%s", g->index64 ? "long" : "int");
     else if (p->grid.axes)
-        snprintf(what, sizeof what, "-DAXES=%d -DBOUNDARY=%d", p->grid.axes, p->grid.bc);
-    own->build.names = names;
-    snprintf(own->build.options, GOP_CL_OPTIONS, "-DBASE=%s -D%s -DLANES=1%s %s%s%s%s",
-             gop_cl_kinds[dtype].base, gop_cl_kinds[dtype].word, is_double ? " -DDOUBLE" : "",
-             what, p->has_alpha ? " -DALPHA" : "", p->has_alpha ? "" : gop_cl_quotients(ctx),
-             more);
+        gop_cl_define(&own->build, " -DAXES=%d -DBOUNDARY=%d", p->grid.axes, p->grid.bc);
     const double terms = (double)g->n * (double)terms_of_row(task);
     const double steps = terms * (double)g->k / (gop_cl_is_cpu(ctx) ? 0x1p28 : 0x1p33);
     plan->steps = steps <= 1 ? 1 : steps > (double)g->n ? g->n : (int64_t)steps;
     plan->launch = launch;
-    own->each = 1;
-    own->together = 0;
     return GOP_OK;
 }
 
@@ -123,30 +107,25 @@ static int has_vectors(const gop_task *task, int width)
 
 /* A row of a matrix a work-group, or several of a dense one. Tunables "group", "held" and
  * "batch". */
-static gop_status by_groups(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                            gop_plan *plan)
+static gop_status by_groups(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     planned *const own = GOP_OWN_OF_STEP(planned, plan);
     const int wide = task->in[0].dtype == GOP_FLOAT32 ? 4 : 2;
     const int is_vector = has_vectors(task, wide), width = is_vector ? wide : 1;
-    const int held = is_vector ? (int)task->tune[1] : 1;
     const int64_t leaves = gop_cl_ceil(task->geometry.jacobi.n, LEAF);
-    char more[128];
     if (task->call->params.jacobi_step.grid.axes)
-        return gop_fail(GOP_REFUSED,
-                        "jacobi_step: kernel '%s' takes a matrix, got a stencil; kernel 'rows' "
-                        "takes those",
-                        names->row);
+        return gop_cl_refuse(&own->build,
+                             "takes a matrix, got a stencil; kernel 'rows' takes those");
+    GOP_TRY(begin(ctx, task, plan));
     const int team = LANES / width;
+    own->together = 1;
+    own->each = is_vector ? task->tune[1] : 1;
     own->group = team;
     while (is_vector && own->group < gop_cl_group(ctx, task->tune[0]) &&
            own->group / team < leaves)
         own->group *= 2;
-    snprintf(more, sizeof more, " -DGROUP=%d -DWIDTH=%d -DHELD=%d -DBATCH=%d%s", own->group,
-             width, held, (int)task->tune[2], is_vector ? " -DVECTORS" : "");
-    GOP_TRY(begin(ctx, task, names, more, plan));
-    own->together = 1;
-    own->each = held;
+    gop_cl_define(&own->build, " -DGROUP=%d -DWIDTH=%d -DHELD=%d -DBATCH=%d%s", own->group,
+                  width, (int)own->each, (int)task->tune[2], is_vector ? " -DVECTORS" : "");
     return GOP_OK;
 }
 
@@ -157,8 +136,7 @@ enum {
     OF_COLUMNS = 4, /* chunks a processor then */
 };
 
-static gop_status by_rows(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                          gop_plan *plan)
+static gop_status by_rows(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
     const gop_jacobi *g = &task->geometry.jacobi;
@@ -173,24 +151,22 @@ static gop_status by_rows(const gop_ctx *ctx, const gop_task *task, const gop_cl
     const int has_columns = is_cpu && is_real && is_dense && g->a_row == 1 && g->a_col != 1;
     const int has_runs =
         is_cpu && is_real && is_plain && p->grid.axes && (g->a_col == 0 || g->a_col == 1);
-    char more[96];
-    snprintf(more, sizeof more, "%s -DWIDTH=%d%s",
-             has_vectors   ? " -DVECTORS"
-             : has_columns ? " -DCOLUMNS"
-             : has_runs    ? " -DRUNS"
-                           : "",
-             dtype == GOP_FLOAT32 ? 8 : 4,
-             is_plain && (!is_dense || has_vectors) ? " -DPLAIN" : "");
+    GOP_TRY(begin(ctx, task, plan));
+    gop_cl_define(&own->build, "%s -DWIDTH=%d%s%s",
+                  has_vectors   ? " -DVECTORS"
+                  : has_columns ? " -DCOLUMNS"
+                  : has_runs    ? " -DRUNS"
+                                : "",
+                  dtype == GOP_FLOAT32 ? 8 : 4,
+                  is_plain && (!is_dense || has_vectors) ? " -DPLAIN" : "",
+                  is_cpu ? "" : " -DALONE");
     if (p->grid.axes && k && !has_runs)
-        snprintf(more + strlen(more), sizeof more - strlen(more), " -DINSIDE=%s",
-                 g->n < INT32_MAX ? "uint" : "ulong");
+        gop_cl_define(&own->build, " -DINSIDE=%s", g->n < INT32_MAX ? "uint" : "ulong");
     const int few = p->grid.axes ? 2 * p->grid.axes + 1 : terms_of_row(task) <= 5 ? 5 : 8;
     const int64_t longest = gop_longest_row(task);
     if (!is_dense && (g->index64 || g->n <= INT32_MAX))
-        snprintf(more + strlen(more), sizeof more - strlen(more), " -DFEW=%d%s", few,
-                 longest > 0 && longest <= few ? " -DALL_FEW" : "");
-    if (!is_cpu) strncat(more, " -DALONE", sizeof more - strlen(more) - 1);
-    GOP_TRY(begin(ctx, task, names, more, plan));
+        gop_cl_define(&own->build, " -DFEW=%d%s", few,
+                      longest > 0 && longest <= few ? " -DALL_FEW" : "");
     own->group = is_cpu ? 1 : gop_cl_group(ctx, task->tune[0]);
     own->each =
         is_cpu ? gop_cl_chunk(ctx, gop_cl_ceil(g->n, plan->steps), terms_of_row(task)) : 1;

@@ -6,10 +6,8 @@
  * (with BOUNDARY, 0 dirichlet, 1 periodic, 2 neumann); ALPHA where the step has one.
  * docs/numerics.md states every rounding.
  */
-#ifndef SYSTEM_CL
-#define SYSTEM_CL
-
 #include "opencl/divide.cl"
+#include "opencl/told.h"
 
 /* ---- arithmetic; sums and differences are OpenCL's own, part by part ---- */
 
@@ -46,13 +44,6 @@ static T divide(T a, T b)
 #define NOTHING ((T)(BASE)(-0.0f)) /* what a lane starts at: adding it changes no number */
 
 /* ---- operands ---- */
-
-/* As opencl/jacobi_step/ladder.c has it. Rows [first, last) are those of a launch. */
-struct system {
-    long n, k, a_row, a_col, f_row, f_col, x_row, x_col, out_row, out_col, residual_row,
-        residual_col, stored, first, last, extent[3];
-    int has_residual, each; /* each: rows of a work-item */
-};
 
 #if !defined(CSR)
 #define INDEX int
@@ -220,5 +211,3 @@ static T sum_of_leaves(const T *leaf, long leaves)
 {
     return leaves ? root_of(leaf, leaves) : (T)0;
 }
-
-#endif

@@ -103,20 +103,18 @@ static void multiply(S sum[SIDE][SIDE], __local const VECTOR *a, __local const V
 }
 
 __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-__kernel void matmul_blocktiled_kernel(OPERANDS, const struct product p, const struct part part)
+__kernel void matmul_blocktiled_kernel(OPERANDS, const struct product p)
 {
     __local VECTOR a_tile[2][DEPTH * A_LINE], b_tile[2][DEPTH * B_LINE];
     /* 32 neighbours are a patch of 8 x 4, and 8 of them one of 4 x 2: they read 6 vectors. */
     const int item = (int)get_local_id(0), patch = item / 32;
     const int x = patch % (ACROSS / 8) * 8 + item / 2 % 8;
     const int y = patch / (ACROSS / 8) * 4 + item / 16 % 2 * 2 + item % 2;
-    const long across = (part.columns + WIDTH - 1) / WIDTH;
-    const long down = (part.rows + HEIGHT - 1) / HEIGHT, tile = (long)get_group_id(0);
-    const struct at of = batch_at(&p, part.batch + tile / (across * down));
-    const long row = tile / across % down * HEIGHT, column = tile % across * WIDTH;
-    const int rows = (int)min(part.rows - row, (long)HEIGHT);
-    const int columns = (int)min(part.columns - column, (long)WIDTH);
-    const long i = part.row + row, j = part.column + column;
+    const long across = (p.n + WIDTH - 1) / WIDTH, down = (p.m + HEIGHT - 1) / HEIGHT;
+    const long tile = (long)get_group_id(0);
+    const struct at of = batch_at(&p, tile / (across * down));
+    const long i = tile / across % down * HEIGHT, j = tile % across * WIDTH;
+    const int rows = (int)min(p.m - i, (long)HEIGHT), columns = (int)min(p.n - j, (long)WIDTH);
     struct share of_a = share_of(a_at + of.a + i * p.a_row, p.a_row, p.a_col, HEIGHT, A_ALONG);
     struct share of_b = share_of(b_at + of.b + j * p.b_col, p.b_col, p.b_row, WIDTH, B_ALONG);
     S sum[SIDE][SIDE], a_next[A_SHARE], b_next[B_SHARE];

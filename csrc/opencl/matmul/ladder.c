@@ -1,41 +1,24 @@
 /*
- * ladder.c - the OpenCL kernels of matmul: their plans and launches, the rows in the order of
- * reading, and which of them runs. Each kernel is in the file of its name, <kernel>.cl, which
- * the device's driver compiles.
+ * ladder.c - matmul on OpenCL: plans and launches, rows, candidates.
  *
  * Floor: 2 m n k operations. What makes it hard: each needs two numbers, which have to come
  * from nearer than memory. On a GPU that is local memory and then private memory, on a CPU
  * caches and registers.
  */
-#include <stdio.h>
+#include <string.h>
 
 #include "opencl/opencl.h"
 
 enum { VECTOR = 64 }; /* bytes of a vector of sums on a CPU */
 
-/* The structs that product.cl declares for kernels. */
-typedef struct product {
-    int64_t m, n, k, a_row, a_col, b_row, b_col, out_row, out_col;
-    gop_cl_axes batch; /* without its fourth operand, and so the last member */
-} product;
-typedef struct part {
-    int64_t batch, batches, row, rows, column, columns;
-} part;
-
 /* The plan: the product in parts, which are steps. */
 typedef struct multiplying {
     gop_cl_build build;
-    product product;
-    part part; /* the first one, which is the largest */
-    int64_t batches;
+    struct product part;     /* the first one, which is the largest */
+    int64_t m, n, batches;   /* of all */
     int group, down, across; /* work-items of a group; rows and columns of its outputs */
-    int is_turned;           /* of thin */
+    int is_turned;           /* out^T = b^T a^T: what a is in the kernel is the second input */
 } multiplying;
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* The type of sums, and its bytes. */
 static const char *sum_of(gop_dtype dtype)
@@ -52,11 +35,11 @@ static int64_t sum_bytes(gop_dtype dtype)
 /* ---- parts ---- */
 
 /* The larger side in halves, to whole tiles. */
-static void cut(part *p, double k, double work)
+static void cut(struct product *p, double work)
 {
     enum { LEAST = 192 };
-    while ((double)p->rows * (double)p->columns * k > work) {
-        int64_t *const side = p->rows > p->columns ? &p->rows : &p->columns;
+    while ((double)p->m * (double)p->n * (double)p->k > work) {
+        long *const side = p->m > p->n ? &p->m : &p->n;
         if (*side <= LEAST) return;
         *side = gop_cl_ceil(*side / 2, LEAST) * LEAST;
     }
@@ -64,118 +47,116 @@ static void cut(part *p, double k, double work)
 
 static void set_steps(const multiplying *own, gop_plan *plan)
 {
-    const part *const p = &own->part;
-    plan->steps = gop_cl_ceil(own->batches, p->batches) * gop_cl_ceil(own->product.m, p->rows) *
-                  gop_cl_ceil(own->product.n, p->columns);
+    plan->steps = gop_cl_ceil(own->batches, own->part.batches) *
+                  gop_cl_ceil(own->m, own->part.m) * gop_cl_ceil(own->n, own->part.n);
 }
 
-static part part_of(const multiplying *own, int64_t step)
+/* A step's, and how many numbers behind their begin out, a and b begin for it. */
+static struct product part_of(const multiplying *own, int64_t step, int64_t shift[3])
 {
-    const int64_t across = gop_cl_ceil(own->product.n, own->part.columns);
-    const int64_t down = gop_cl_ceil(own->product.m, own->part.rows);
-    part p = own->part;
-    p.column = step % across * p.columns;
-    p.row = step / across % down * p.rows;
-    p.batch = step / (across * down) * p.batches;
-    p.columns = smaller(p.columns, own->product.n - p.column);
-    p.rows = smaller(p.rows, own->product.m - p.row);
-    p.batches = smaller(p.batches, own->batches - p.batch);
+    const int64_t across = gop_cl_ceil(own->n, own->part.n);
+    const int64_t down = gop_cl_ceil(own->m, own->part.m);
+    struct product p = own->part;
+    const int64_t row = step / across % down * p.m, column = step % across * p.n;
+    p.first = step / (across * down) * p.batches;
+    p.m = gop_cl_smaller(p.m, own->m - row);
+    p.n = gop_cl_smaller(p.n, own->n - column);
+    p.batches = gop_cl_smaller(p.batches, own->batches - p.first);
+    shift[0] = row * p.out_row + column * p.out_col;
+    shift[1] = row * p.a_row;
+    shift[2] = column * p.b_col;
     return p;
-}
-
-/* ---- launches ---- */
-
-static void say_product(gop_cl_launch *l, const product *p)
-{
-    gop_cl_say(l, sizeof *p - sizeof *p->batch.stride, p);
-}
-
-/* A launch of so many work-items over out, a and b, which the caller may change. */
-static gop_cl_launch launch_of(const gop_task *task, const part *p, int64_t items)
-{
-    const multiplying *const own = GOP_OWN(const multiplying, task->plan);
-    gop_cl_launch l = gop_cl_launch_of(&own->build, items, own->group);
-    gop_cl_give(&l, &task->out[0], 1);
-    gop_cl_give(&l, &task->in[own->is_turned], 0);
-    gop_cl_give(&l, &task->in[!own->is_turned], 0);
-    say_product(&l, &own->product);
-    GOP_CL_SAY(&l, *p);
-    return l;
 }
 
 static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const multiplying *const own = GOP_OWN(const multiplying, task->plan);
-    const part p = part_of(own, step);
+    int64_t shift[3];
+    const struct product p = part_of(own, step, shift);
     const int64_t tiles =
-        p.batches * gop_cl_ceil(p.rows, own->down) * gop_cl_ceil(p.columns, own->across);
+        p.batches * gop_cl_ceil(p.m, own->down) * gop_cl_ceil(p.n, own->across);
     const int has_tile = own->down > 1; /* else groups are work-items */
-    const gop_cl_launch l = launch_of(task, &p, has_tile ? tiles * own->group : tiles);
-    return gop_cl_run(ctx, &l);
+    return gop_cl_run(ctx,
+                      &(gop_cl_launch){.build = &own->build,
+                                       .items = has_tile ? tiles * own->group : tiles,
+                                       .group = own->group,
+                                       .operand = {{&task->out[0], 1, shift[0]},
+                                                   {&task->in[own->is_turned], 0, shift[1]},
+                                                   {&task->in[!own->is_turned], 0, shift[2]}},
+                                       .value = {GOP_CL_VALUE_OF_AXES(3, p)}});
 }
+
+/* ---- plans ---- */
 
 /* Fills the plan of groups that have `down` by `across` outputs, in vectors of so many numbers,
  * cut into parts that take about 100 ms of a kernel so many times slower than the best. */
-static gop_status begin(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                        int lanes, double slower, const char *more, gop_plan *plan)
+static gop_status begin(const gop_ctx *ctx, const gop_task *task, int is_turned, int lanes,
+                        double slower, gop_plan *plan)
 {
     const double work = (gop_cl_is_cpu(ctx) ? 2e9 : 4e11) / slower;
     multiplying *const own = GOP_OWN(multiplying, plan);
     const gop_gemm *const g = &task->geometry.gemm;
     const gop_dtype dtype = task->in[0].dtype;
-    const int64_t *const stride[] = {g->out, g->a, g->b};
-    GOP_TRY(gop_cl_need_double(ctx, names->op, dtype, gop_cl_is_double(dtype)));
-    own->build.names = names;
-    own->is_turned = 0;
+    struct product *const p = &own->part;
+    const int64_t *const stride[] = {g->out, is_turned ? g->b : g->a, is_turned ? g->a : g->b};
+    GOP_TRY(gop_cl_need_double(ctx, "matmul", dtype, gop_cl_is_double(dtype)));
+    own->is_turned = is_turned;
     plan->launch = launch;
-    snprintf(own->build.options, GOP_CL_OPTIONS, "-DBASE=%s -D%s%s -DSUM=%s -DLANES=%d%s",
-             gop_cl_kinds[dtype].wrapping, gop_cl_kinds[dtype].word,
-             gop_cl_is_double(dtype) ? " -DDOUBLE" : "", sum_of(dtype), lanes, more);
-    own->product = (product){g->m,     g->n,     g->k,       g->a_row,   g->a_col,
-                             g->b_row, g->b_col, g->out_row, g->out_col, {0}};
-    GOP_TRY(gop_cl_set_axes(names, "batch ", g->batch_rank, g->extent, 3, stride,
-                            &own->product.batch));
-    part *const p = &own->part;
-    *p = (part){.batches = 1, .rows = g->m, .columns = g->n};
-    cut(p, (double)g->k, work);
+    gop_cl_define(&own->build, "-DBASE=%s -D%s%s -DSUM=%s -DLANES=%d",
+                  gop_cl_kinds[dtype].wrapping, gop_cl_kinds[dtype].word,
+                  gop_cl_is_double(dtype) ? " -DDOUBLE" : "", sum_of(dtype), lanes);
+    memcpy(p, g, offsetof(gop_gemm, batch_rank)); /* these have the same order */
+    if (is_turned)
+        *p = (struct product){.m = g->n,
+                              .n = g->m,
+                              .k = g->k,
+                              .a_row = g->b_col,
+                              .a_col = g->b_row,
+                              .b_row = g->a_col,
+                              .b_col = g->a_row,
+                              .out_row = g->out_col,
+                              .out_col = g->out_row};
+    GOP_TRY(
+        gop_cl_set_axes(&own->build, "batch ", g->batch_rank, g->extent, 3, stride, &p->batch));
+    own->m = p->m;
+    own->n = p->n;
     own->batches = g->batches;
-    const double one = (double)g->m * (double)g->n * (double)(g->k ? g->k : 1);
+    cut(p, work);
+    p->first = 0;
+    p->batches = 1;
+    const double one = (double)g->m * (double)g->n * (double)gop_cl_larger(g->k, 1);
     while (p->batches < g->batches && 2.0 * (double)p->batches * one <= work) p->batches *= 2;
-    p->batches = smaller(p->batches, g->batches);
+    p->batches = gop_cl_smaller(p->batches, g->batches);
     set_steps(own, plan);
     return GOP_OK;
 }
 
-/* ---- an output, or a tile of them, a work-item ---- */
-
-/* Tunable "group". */
-static gop_status by_items(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                           gop_plan *plan)
+/* An output a work-item. Tunable "group". */
+static gop_status by_items(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     multiplying *const own = GOP_OWN(multiplying, plan);
     own->group = gop_cl_group(ctx, task->tune[0]);
     own->down = own->across = 1;
-    return begin(ctx, task, names, gop_cl_kinds[task->in[0].dtype].parts, 64, "", plan);
+    return begin(ctx, task, 0, gop_cl_kinds[task->in[0].dtype].parts, 64, plan);
 }
 
 /* Tunable "tile". */
-static gop_status by_tiles(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                           gop_plan *plan)
+static gop_status by_tiles(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     multiplying *const own = GOP_OWN(multiplying, plan);
     const int tile = (int)task->tune[0];
-    char more[32];
-    GOP_TRY(gop_cl_need_group(ctx, names, tile * tile, 0));
     own->group = tile * tile;
     own->down = own->across = tile;
-    snprintf(more, sizeof more, " -DTILE=%d", tile);
-    return begin(ctx, task, names, gop_cl_kinds[task->in[0].dtype].parts, 32, more, plan);
+    GOP_TRY(gop_cl_need_group(ctx, &own->build, own->group, 0));
+    GOP_TRY(begin(ctx, task, 0, gop_cl_kinds[task->in[0].dtype].parts, 32, plan));
+    gop_cl_define(&own->build, " -DTILE=%d", tile);
+    return GOP_OK;
 }
 
 /* Whether neighbours of an operand are terms of a sum. */
 static int is_along(int64_t line_apart, int64_t l_apart)
 {
-    return gop_cl_magnitude(l_apart) < gop_cl_magnitude(line_apart);
+    return gop_magnitude(l_apart) < gop_magnitude(line_apart);
 }
 
 /* Whether an operand has no gaps and consists of whole vectors of `wide` numbers. */
@@ -191,8 +172,7 @@ static int is_whole(const gop_array *array, int batch_rank, const int64_t *batch
 
 /* Of 16 work-items across, and as many down if such tiles are enough for the device, else half.
  * Sums of 16 bytes are half as many a side. Tunables "side", and "rows": 0 finds it. */
-static gop_status by_private_tiles(const gop_ctx *ctx, const gop_task *task,
-                                   const gop_cl_names *names, gop_plan *plan)
+static gop_status by_private_tiles(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     enum { ACROSS = 16 };
     multiplying *const own = GOP_OWN(multiplying, plan);
@@ -210,52 +190,26 @@ static gop_status by_private_tiles(const gop_ctx *ctx, const gop_task *task,
     const int whole =
         is_whole(&task->in[0], g->batch_rank, g->a, g->m, g->a_row, g->k, g->a_col, wide) &&
         is_whole(&task->in[1], g->batch_rank, g->b, g->n, g->b_col, g->k, g->b_row, wide);
-    char more[192];
     own->group = down * ACROSS;
     own->down = side * down;
     own->across = side * ACROSS;
-    GOP_TRY(gop_cl_need_group(ctx, names, own->group,
+    GOP_TRY(gop_cl_need_group(ctx, &own->build, own->group,
                               2 * depth * ((own->down + own->across) * bytes + 32)));
-    snprintf(more, sizeof more,
-             " -DSIDE=%d -DDOWN=%d -DACROSS=%d -DDEPTH=%d -DQUAD=%d -DA_ALONG=%d -DB_ALONG=%d"
-             "%s%s",
-             side, down, ACROSS, depth, quad, is_along(g->a_row, g->a_col),
-             is_along(g->b_col, g->b_row), whole ? " -DWHOLE" : "",
-             bytes > 4 ? "" : gop_cl_registers(ctx, " -cl-nv-maxrregcount=128"));
-    return begin(ctx, task, names, parts, 8, more, plan);
+    GOP_TRY(begin(ctx, task, 0, parts, 8, plan));
+    gop_cl_define(&own->build,
+                  " -DSIDE=%d -DDOWN=%d -DACROSS=%d -DDEPTH=%d -DQUAD=%d -DA_ALONG=%d "
+                  "-DB_ALONG=%d%s%s",
+                  side, down, ACROSS, depth, quad, is_along(g->a_row, g->a_col),
+                  is_along(g->b_col, g->b_row), whole ? " -DWHOLE" : "",
+                  bytes > 4 ? "" : gop_cl_registers(ctx, " -cl-nv-maxrregcount=128"));
+    return GOP_OK;
 }
 
-/* ---- few rows or columns ---- */
-
-#define SWAP(a, b)                                                                             \
-    do {                                                                                       \
-        const int64_t swap = a;                                                                \
-        a = b;                                                                                 \
-        b = swap;                                                                              \
-    } while (0)
-
-/* Where rows are many, a is what b is in the kernel. */
-static void turn(multiplying *own)
+/* Few rows, or few columns. */
+static gop_status thin(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    product *const p = &own->product;
-    own->is_turned = 1;
-    SWAP(p->m, p->n);
-    SWAP(p->a_row, p->b_col);
-    SWAP(p->a_col, p->b_row);
-    SWAP(p->out_row, p->out_col);
-    for (int d = 0; d < p->batch.rank; d++) SWAP(p->batch.stride[1][d], p->batch.stride[2][d]);
-    SWAP(own->part.rows, own->part.columns);
-}
-
-static gop_status thin(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                       gop_plan *plan)
-{
-    enum {
-        MOST = 3,
-        STRIP = 64,
-        SHORT = 8
-    }; /* rows or columns; vectors of a work-item, and
-          where those would be too few */
+    /* Rows or columns; vectors of a work-item, and where those would be too few. */
+    enum { MOST = 3, STRIP = 64, SHORT = 8 };
     multiplying *const own = GOP_OWN(multiplying, plan);
     const gop_gemm *const g = &task->geometry.gemm;
     const gop_dtype dtype = task->in[0].dtype;
@@ -263,25 +217,22 @@ static gop_status thin(const gop_ctx *ctx, const gop_task *task, const gop_cl_na
     const int is_along = (is_high ? g->a_row : g->b_col) == 1;
     const int is_across = !is_along && (is_high ? g->a_col : g->b_row) == 1;
     const int lanes = is_along ? (int)(VECTOR / sum_bytes(dtype)) : gop_cl_block(dtype);
-    const int64_t rows = is_high ? g->n : g->m, columns = is_high ? g->m : g->n;
+    const int64_t rows = gop_cl_smaller(g->m, g->n), columns = gop_cl_larger(g->m, g->n);
     int strip = STRIP;
-    char more[48];
     if (rows > MOST || gop_cl_kinds[dtype].parts == 2)
-        return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'thin' is for products of real numbers with at most %d "
-                        "rows or columns",
-                        MOST);
+        return gop_cl_refuse(&own->build,
+                             "is for products of real numbers with at most %d rows or columns",
+                             MOST);
     while (strip > SHORT && g->batches * rows * gop_cl_ceil(columns, strip * lanes) <
                                 2 * (int64_t)ctx->info.processors)
         strip /= 2;
-    snprintf(more, sizeof more, " -DSTRIP=%d%s", strip,
-             is_along    ? " -DALONG"
-             : is_across ? " -DACROSS"
-                         : "");
     own->group = own->down = 1;
     own->across = strip * lanes;
-    GOP_TRY(begin(ctx, task, names, lanes, 16, more, plan));
-    if (is_high) turn(own);
+    GOP_TRY(begin(ctx, task, is_high, lanes, 16, plan));
+    gop_cl_define(&own->build, " -DSTRIP=%d%s", strip,
+                  is_along    ? " -DALONG"
+                  : is_across ? " -DACROSS"
+                              : "");
     return GOP_OK;
 }
 
@@ -295,11 +246,6 @@ enum {
     ROOM = 1 << 26, /* bytes of panels, unless one product takes more */
 };
 
-/* The struct that packed.cl declares for kernels. */
-typedef struct packing {
-    int64_t lines, width, k, first, line_apart, l_apart, batch, panels, is_b;
-} packing;
-
 /* Lines of a panel. */
 static int64_t width_of(gop_dtype dtype, int is_b)
 {
@@ -307,83 +253,68 @@ static int64_t width_of(gop_dtype dtype, int is_b)
 }
 
 /* Parts of sums in the panels of one product. */
-static int64_t panel_parts(gop_dtype dtype, const part *p, int64_t k, int is_b)
+static int64_t panel_parts(gop_dtype dtype, const struct product *p, int is_b)
 {
     const int64_t width = width_of(dtype, is_b);
-    return gop_cl_ceil(is_b ? p->columns : p->rows, width) * width * gop_cl_kinds[dtype].parts *
-           k;
-}
-
-static gop_status pack(gop_ctx *ctx, const gop_task *task, const part *of, int is_b,
-                       const gop_array *panels, int64_t shift)
-{
-    const multiplying *const own = GOP_OWN(const multiplying, task->plan);
-    const product *const p = &own->product;
-    const int64_t width = width_of(task->in[0].dtype, is_b);
-    const int64_t lines = is_b ? of->columns : of->rows;
-    const packing q = {lines,
-                       width,
-                       p->k,
-                       is_b ? of->column : of->row,
-                       is_b ? p->b_col : p->a_row,
-                       is_b ? p->b_row : p->a_col,
-                       of->batch,
-                       gop_cl_ceil(lines, width),
-                       is_b};
-    gop_cl_launch l =
-        gop_cl_launch_of(&own->build, of->batches * q.panels * gop_cl_ceil(p->k, PIECE), 1);
-    l.kernel = "matmul_pack_kernel";
-    l.shift[0] = shift;
-    gop_cl_give(&l, panels, 1);
-    gop_cl_give(&l, &task->in[is_b], 0);
-    say_product(&l, p);
-    GOP_CL_SAY(&l, q);
-    return gop_cl_run(ctx, &l);
+    return gop_cl_ceil(is_b ? p->n : p->m, width) * width * gop_cl_kinds[dtype].parts * p->k;
 }
 
 static gop_status launch_packed(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const multiplying *const own = GOP_OWN(const multiplying, task->plan);
-    const part p = part_of(own, step);
+    int64_t shift[3], to = 0;
+    const struct product p = part_of(own, step, shift);
     const gop_dtype dtype = task->in[0].dtype;
-    const int64_t blocks = gop_cl_ceil(gop_cl_ceil(p.rows, width_of(dtype, 0)), BLOCK);
-    const int64_t sum = sum_bytes(dtype), k = own->product.k;
+    const int64_t blocks = gop_cl_ceil(gop_cl_ceil(p.m, width_of(dtype, 0)), BLOCK);
+    const int64_t sum = sum_bytes(dtype);
     const gop_array panels =
         gop_cl_in_scratch(task->scratch, 0, sum == 4 ? GOP_FLOAT32 : GOP_FLOAT64,
                           (int64_t)task->plan->scratch / sum);
-    gop_cl_launch l =
-        launch_of(task, &p, p.batches * blocks * gop_cl_ceil(p.columns, width_of(dtype, 1)));
-    l.operands = 2;
-    l.operand[1].array = &panels;
-    if (k > 0) {
-        GOP_TRY(pack(ctx, task, &p, 0, &panels, 0));
-        GOP_TRY(pack(ctx, task, &p, 1, &panels, p.batches * panel_parts(dtype, &p, k, 0)));
+    for (int is_b = 0; is_b < 2 && p.k > 0; is_b++) {
+        const int64_t width = width_of(dtype, is_b), lines = is_b ? p.n : p.m;
+        const struct packing q = {.lines = lines,
+                                  .width = width,
+                                  .line_apart = is_b ? p.b_col : p.a_row,
+                                  .l_apart = is_b ? p.b_row : p.a_col,
+                                  .panels = gop_cl_ceil(lines, width),
+                                  .is_b = is_b};
+        GOP_TRY(gop_cl_run(
+            ctx, &(gop_cl_launch){
+                     .build = &own->build,
+                     .items = p.batches * q.panels * gop_cl_ceil(p.k, PIECE),
+                     .group = 1,
+                     .kernel = "matmul_pack_kernel",
+                     .operand = {{&panels, 1, to}, {&task->in[is_b], 0, shift[1 + is_b]}},
+                     .value = {GOP_CL_VALUE_OF_AXES(3, p), GOP_CL_VALUE(q)}}));
+        to += p.batches * panel_parts(dtype, &p, 0);
     }
-    return gop_cl_run(ctx, &l);
+    return gop_cl_run(
+        ctx,
+        &(gop_cl_launch){.build = &own->build,
+                         .items = p.batches * blocks * gop_cl_ceil(p.n, width_of(dtype, 1)),
+                         .group = 1,
+                         .operand = {{&task->out[0], 1, shift[0]}, GOP_CL_READS(&panels)},
+                         .value = {GOP_CL_VALUE_OF_AXES(3, p)}});
 }
 
-static gop_status packed(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                         gop_plan *plan)
+static gop_status packed(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     multiplying *const own = GOP_OWN(multiplying, plan);
+    struct product *const p = &own->part;
     const gop_gemm *const g = &task->geometry.gemm;
     const gop_dtype dtype = task->in[0].dtype;
-    char more[48];
     if (g->m < LEAST || g->n < LEAST)
-        return gop_fail(
-            GOP_REFUSED,
-            "matmul: kernel 'packed' is for products of %d rows and columns or more, "
-            "this one has %lld and %lld",
+        return gop_cl_refuse(
+            &own->build,
+            "is for products of %d rows and columns or more, this one has %lld "
+            "and %lld",
             LEAST, (long long)g->m, (long long)g->n);
-    own->group = own->down = own->across = 1;
-    snprintf(more, sizeof more, " -DROWS=%d -DPIECE=%d -DBLOCK=%d", (int)width_of(dtype, 0),
-             PIECE, BLOCK);
-    GOP_TRY(begin(ctx, task, names, (int)width_of(dtype, 1), 1, more, plan));
-    part *const p = &own->part;
-    const int64_t each = panel_parts(dtype, p, g->k, 0) + panel_parts(dtype, p, g->k, 1);
-    const int64_t bytes = (each ? each : 1) * sum_bytes(dtype);
-    if (p->batches > 1 && p->batches * bytes > ROOM)
-        p->batches = ROOM / bytes > 1 ? ROOM / bytes : 1;
+    GOP_TRY(begin(ctx, task, 0, (int)width_of(dtype, 1), 1, plan));
+    gop_cl_define(&own->build, " -DROWS=%d -DPIECE=%d -DBLOCK=%d", (int)width_of(dtype, 0),
+                  PIECE, BLOCK);
+    const int64_t each = panel_parts(dtype, p, 0) + panel_parts(dtype, p, 1);
+    const int64_t bytes = gop_cl_larger(each, 1) * sum_bytes(dtype);
+    if (p->batches * bytes > ROOM) p->batches = gop_cl_larger(ROOM / bytes, 1);
     set_steps(own, plan);
     plan->scratch = (size_t)(p->batches * bytes);
     plan->launch = launch_packed;

@@ -6,13 +6,12 @@
  */
 #include "opencl/matmul/product.cl"
 
-__kernel void matmul_naive_kernel(OPERANDS, const struct product p, const struct part part)
+__kernel void matmul_naive_kernel(OPERANDS, const struct product p)
 {
     const long at = (long)get_global_id(0);
-    if (at >= part.batches * part.rows * part.columns) return;
-    const long j = part.column + at % part.columns, row = at / part.columns;
-    const long i = part.row + row % part.rows;
-    const struct at of = batch_at(&p, part.batch + row / part.rows);
+    if (at >= p.batches * p.m * p.n) return;
+    const long j = at % p.n, row = at / p.n, i = row % p.m;
+    const struct at of = batch_at(&p, row / p.m);
     const long from_a = a_at + of.a + i * p.a_row, from_b = b_at + of.b + j * p.b_col;
     S sum = (S)0;
     for (long l = 0; l < p.k; l++)

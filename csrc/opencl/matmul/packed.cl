@@ -11,26 +11,18 @@
  */
 #include "opencl/matmul/product.cl"
 
-/* As opencl/matmul/ladder.c has it. */
-struct packing {
-    long lines, width, k; /* lines of a panel: width */
-    long first, line_apart, l_apart;
-    long batch, panels, is_b;
-};
-
 /* A piece of a panel a work-item: term after term the panel's numbers side by side, real parts,
  * then imaginary ones. Lines that do not exist are zeros. */
 __kernel void matmul_pack_kernel(TO(SUM, to), FROM(BASE, x), const struct product p,
                                  const struct packing q)
 {
-    const long pieces = (q.k + PIECE - 1) / PIECE, number = (long)get_global_id(0);
+    const long pieces = (p.k + PIECE - 1) / PIECE, number = (long)get_global_id(0);
     const long panel = number / pieces, l0 = number % pieces * PIECE;
-    const struct at of = batch_at(&p, q.batch + panel / q.panels);
-    const long line = panel % q.panels * q.width, end = min(l0 + PIECE, q.k);
+    const struct at of = batch_at(&p, panel / q.panels);
+    const long line = panel % q.panels * q.width, end = min(l0 + PIECE, p.k);
     const int lines = (int)min(q.width, q.lines - line);
-    x += (x_at + (q.is_b ? of.b : of.a) + (q.first + line) * q.line_apart + l0 * q.l_apart) *
-         PARTS;
-    to += to_at + (panel * q.k + l0) * q.width * PARTS;
+    x += (x_at + (q.is_b ? of.b : of.a) + line * q.line_apart + l0 * q.l_apart) * PARTS;
+    to += to_at + (panel * p.k + l0) * q.width * PARTS;
     for (long l = l0; l < end; l++, x += q.l_apart * PARTS, to += q.width * PARTS)
         for (int part = 0; part < PARTS; part++) {
             BASE number[LANES];
@@ -84,11 +76,9 @@ static void put_row(__global BASE *out, long apart, const S *sum, int columns)
     }
 }
 
-__kernel void matmul_packed_kernel(TO(BASE, out), FROM(SUM, packed), const struct product p,
-                                   const struct part part)
+__kernel void matmul_packed_kernel(TO(BASE, out), FROM(SUM, packed), const struct product p)
 {
-    const long a_panels = (part.rows + ROWS - 1) / ROWS;
-    const long b_panels = (part.columns + LANES - 1) / LANES;
+    const long a_panels = (p.m + ROWS - 1) / ROWS, b_panels = (p.n + LANES - 1) / LANES;
     const long blocks = (a_panels + BLOCK - 1) / BLOCK, number = (long)get_global_id(0);
     const long batch = number / (blocks * b_panels);
     const long block = number / b_panels % blocks * BLOCK, panel = number % b_panels;
@@ -96,7 +86,7 @@ __kernel void matmul_packed_kernel(TO(BASE, out), FROM(SUM, packed), const struc
     const long of_a = ROWS * PARTS * p.k, of_b = LANES * PARTS * p.k; /* a panel */
     __global const SUM *a = packed + packed_at + (batch * a_panels + block) * of_a;
     __global const SUM *b =
-        packed + packed_at + part.batches * a_panels * of_a + (batch * b_panels + panel) * of_b;
+        packed + packed_at + p.batches * a_panels * of_a + (batch * b_panels + panel) * of_b;
     S sum[BLOCK][ROWS * PARTS];
     for (int i = 0; i < panels; i++)
         for (int r = 0; r < ROWS * PARTS; r++) sum[i][r] = (S)0;
@@ -104,10 +94,10 @@ __kernel void matmul_packed_kernel(TO(BASE, out), FROM(SUM, packed), const struc
         for (int i = 0; i < panels; i++)
             multiply(sum[i], a + i * of_a + l * ROWS * PARTS, b + l * LANES * PARTS,
                      (int)min((long)PIECE, p.k - l));
-    const struct at of = batch_at(&p, part.batch + batch);
-    const int columns = (int)min((long)LANES, part.columns - panel * LANES);
-    out += (out_at + of.out + (part.column + panel * LANES) * p.out_col) * PARTS;
-    for (long r = block * ROWS; r < min((block + panels) * ROWS, part.rows); r++)
-        put_row(out + (part.row + r) * p.out_row * PARTS, p.out_col,
+    const struct at of = batch_at(&p, batch);
+    const int columns = (int)min((long)LANES, p.n - panel * LANES);
+    out += (out_at + of.out + panel * LANES * p.out_col) * PARTS;
+    for (long r = block * ROWS; r < min((block + panels) * ROWS, p.m); r++)
+        put_row(out + r * p.out_row * PARTS, p.out_col,
                 &sum[r / ROWS - block][r % ROWS * PARTS], columns);
 }

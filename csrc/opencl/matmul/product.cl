@@ -5,9 +5,6 @@
  * LANES, and SUM, the type in which they are added. Every sum is a loop of fused multiply-adds
  * in the order of l, whichever kernel forms it.
  */
-#ifndef PRODUCT_CL
-#define PRODUCT_CL
-
 #include "opencl/halves.cl"
 
 #define S OF(SUM)
@@ -15,26 +12,17 @@
 #define OPERANDS_TOLD 3
 #include "opencl/axes.cl"
 
-/* As opencl/matmul/ladder.c has them; the batch's operands are out, a, b. */
-struct product {
-    long m, n, k, a_row, a_col, b_row, b_col, out_row, out_col;
-    struct axes batch;
-};
-struct part {
-    long batch, batches, row, rows, column, columns;
-};
-
 #define OPERANDS TO(BASE, out), FROM(BASE, a), FROM(BASE, b)
 
 struct at {
     long out, a, b;
 };
 
-/* Where the matrices of a batch begin. */
+/* Where the matrices of a batch begin, of those that the launch has. */
 static struct at batch_at(const struct product *p, long number)
 {
     long at[3] = {0, 0, 0};
-    place(&p->batch, 0, (int)p->batch.rank, number, 3, at);
+    place(&p->batch, 0, (int)p->batch.rank, p->first + number, 3, at);
     const struct at found = {at[0], at[1], at[2]};
     return found;
 }
@@ -88,6 +76,4 @@ static S accumulate(S a, S b, S sum)
     return add_product(a, b, sum);
 #endif
 }
-#endif
-
 #endif

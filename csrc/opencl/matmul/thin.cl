@@ -60,16 +60,15 @@ static S all_terms(__global const BASE *a, __global const BASE *b, const struct 
 }
 #endif
 
-__kernel void matmul_thin_kernel(OPERANDS, const struct product p, const struct part part)
+__kernel void matmul_thin_kernel(OPERANDS, const struct product p)
 {
-    const long strips = (part.columns + STRIP * LANES - 1) / (STRIP * LANES);
+    const long strips = (p.n + STRIP * LANES - 1) / (STRIP * LANES);
     const long number = (long)get_global_id(0), strip = number % strips * STRIP * LANES;
-    const struct at of = batch_at(&p, part.batch + number / strips / part.rows);
-    const long i = part.row + number / strips % part.rows;
-    const long columns = min(part.columns - strip, (long)(STRIP * LANES));
+    const struct at of = batch_at(&p, number / strips / p.m);
+    const long i = number / strips % p.m, columns = min(p.n - strip, (long)(STRIP * LANES));
     a += a_at + of.a + i * p.a_row;
-    b += b_at + of.b + (part.column + strip) * p.b_col;
-    out += out_at + of.out + i * p.out_row + (part.column + strip) * p.out_col;
+    b += b_at + of.b + strip * p.b_col;
+    out += out_at + of.out + i * p.out_row + strip * p.out_col;
     S sum[STRIP];
 #if defined(ALONG)
     long l = 0;

@@ -7,16 +7,15 @@
  */
 #include "opencl/matmul/product.cl"
 
-__kernel void matmul_tiled_kernel(OPERANDS, const struct product p, const struct part part)
+__kernel void matmul_tiled_kernel(OPERANDS, const struct product p)
 {
     __local S a_tile[TILE][TILE], b_tile[TILE][TILE];
     const int x = (int)get_local_id(0) % TILE, y = (int)get_local_id(0) / TILE;
-    const long across = (part.columns + TILE - 1) / TILE, down = (part.rows + TILE - 1) / TILE;
+    const long across = (p.n + TILE - 1) / TILE, down = (p.m + TILE - 1) / TILE;
     const long tile = (long)get_group_id(0);
-    const struct at of = batch_at(&p, part.batch + tile / (across * down));
-    const long row = tile / across % down * TILE + y, column = tile % across * TILE + x;
-    const int is_row = row < part.rows, is_column = column < part.columns;
-    const long i = part.row + row, j = part.column + column;
+    const struct at of = batch_at(&p, tile / (across * down));
+    const long i = tile / across % down * TILE + y, j = tile % across * TILE + x;
+    const int is_row = i < p.m, is_column = j < p.n;
     const long from_a = a_at + of.a + i * p.a_row, from_b = b_at + of.b + j * p.b_col;
     S sum = (S)0;
     for (long first = 0; first < p.k; first += TILE) {

@@ -1,10 +1,9 @@
 /*
  * chunked.cl - rdf for CPU devices: a chunk of points a work-item, with counters of its own.
  *
- * A CPU runs a work-item from its begin to its end, so nobody else counts meanwhile: no atomic,
- * and no local memory, which would be memory like any other. WIDTH pairs at a time are vectors;
- * their increments are one after the other, to COPIES of the counters by turns, since an
- * increment waits for the one before of the same counter.
+ * A work-group is a work-item, whose counters are its local memory: no atomic but at the end.
+ * WIDTH pairs at a time are vectors; their increments are one after the other, to COPIES of the
+ * counters by turns, since an increment waits for the one before of the same counter.
  *
  * Images and bins are guessed. A vector of which a lane is in doubt is done again by the
  * definition, pair by pair.
@@ -63,7 +62,7 @@ static void settle(const struct point a, const struct others b, int j, int width
 /* Point a with points [j, j1) of the others. */
 static void meet(const struct point a, const struct others b, int j, int j1,
                  __global const BASE *t, const struct call c, const struct box box,
-                 __global ulong *histogram)
+                 __local uint *histogram)
 {
     const int size = (c.counters / c.bins) * (c.bins + 1); /* of a copy */
     const BASE first = t[0], last = t[c.bins];
@@ -102,18 +101,17 @@ static void meet(const struct point a, const struct others b, int j, int j1,
     }
 }
 
-/* Of r the first set's points [i0, i1), chunks of j0; j1: the counters begin at 0. */
-__kernel void rdf_chunked_kernel(SORTED, TO(ulong, slots), const struct call c,
+/* Of r the first set's points [i0, i1), in chunks of j0. */
+__kernel void rdf_chunked_kernel(SORTED, TO(uint, out), const struct call c,
                                  const struct box box, const struct range r,
-                                 const struct grid g)
+                                 const struct grid g, __local uint *histogram)
 {
-    const long slot = (long)get_global_id(0), size = (c.counters / c.bins) * (c.bins + 1);
-    const int begin = (int)min(r.i0 + slot * r.j0, r.i1), end = (int)min(begin + r.j0, r.i1);
-    __global ulong *const histogram = slots + slots_at + slot * COPIES * size;
+    const int size = (c.counters / c.bins) * (c.bins + 1);
+    const int begin = (int)min(r.i0 + (long)get_global_id(0) * r.j0, r.i1);
+    const int end = (int)min(begin + r.j0, r.i1);
     const struct others others = {b + b_at, b_types + b_types_at, g.room[1]};
     t += t_at;
-    if (r.j1)
-        for (long k = 0; k < COPIES * size; k++) histogram[k] = 0;
+    for (int k = 0; k < COPIES * size; k++) histogram[k] = 0;
 #if defined(ONE)
     for (int tile = c.one_set ? begin : 0; tile < c.n2; tile += TILE)
         for (int i = begin; i < end; i++) {
@@ -132,4 +130,11 @@ __kernel void rdf_chunked_kernel(SORTED, TO(ulong, slots), const struct call c,
         }
     }
 #endif
+    for (int k = 0; k < c.counters; k++) {
+        const int row = k / c.bins, bin = k % c.bins;
+        uint sum = 0;
+        for (int copy = 0; copy < COPIES; copy++)
+            sum += histogram[copy * size + row * (c.bins + 1) + bin];
+        if (sum) count(out + 2 * out_at, c, row, bin, sum);
+    }
 }

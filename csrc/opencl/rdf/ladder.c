@@ -1,47 +1,32 @@
 /*
- * ladder.c - the OpenCL kernels of rdf: their plans and launches, the rows in the order of
- * reading, and which of them runs. Each kernel is in the file of its name, <kernel>.cl, which
- * the device's driver compiles.
+ * ladder.c - rdf on OpenCL: plans and launches, rows, candidates.
  *
  * The floor is arithmetic, about ten operations a pair. What makes it hard is the histogram:
  * all work-items increment the same few counters. GPUs bring those to local memory, a CPU to
  * each work-item.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "core/ops/rdf.h"
 #include "core/ops/rdf_guess.h"
 #include "opencl/opencl.h"
 
-/* As opencl/rdf/pairs.cl has it. */
-typedef struct told_call {
-    int64_t n, n2, set[3], set2[3], out[2]; /* strides of row, column and label of a point */
-    int32_t bins, types, one_set, counters;
-    float scale, shift, slack, unused;
-} told_call;
-
-/* As opencl/rdf/ranges.cl has it. */
-typedef struct told_grid {
-    int32_t n[3], reach[3], room[2]; /* room: numbers from x to y of each set */
-    int16_t first[GOP_GRID_ROWS], last[GOP_GRID_ROWS];
-} told_grid;
-
 /* The parts of a set's memory. */
 enum { KEY, RANK, START, POINTS, TYPES, SORTED_KEY, PARTS };
 
-/* A part of a plan, and what lies where in scratch. */
+/* As sorting.cl has it. */
+typedef struct places {
+    double row[9], low[3], per[3], most[3];
+    int32_t n[3], is_box;
+} places;
+
+/* A part of a plan. */
 typedef struct sorted_sets {
-    gop_grid grid;
-    int cells;
     gop_cl_build build; /* of the sorting */
-    struct {
-        struct {
-            size_t at;
-            int64_t count;
-        } part[PARTS];
-        int room;
-    } set[2];
+    struct grid grid;
+    places places;
+    int cells;
+    int64_t at[2][PARTS]; /* of each set, in numbers behind the begin of scratch memory */
 } sorted_sets;
 
 /* The plan of every row. */
@@ -50,8 +35,7 @@ typedef struct planned {
     int64_t points, others;   /* points of a step by others, of kernels that meet all pairs */
     int64_t each;             /* points of a work-group, or of a work-item where it is one */
     size_t histogram;         /* bytes of local memory, of counters */
-    int group, count, copies; /* work-items of a group; slots, copies of a slot's counters */
-    size_t slots;             /* in scratch memory */
+    int group, count, copies; /* work-items of a group; chunks; copies of counters */
     gop_bin_guess guess;
     int32_t chunk; /* points of the second set that a work-group of guessed meets */
     sorted_sets sorted;
@@ -59,13 +43,12 @@ typedef struct planned {
 
 /* ---- what kernels are told ---- */
 
-static void set_options(const gop_ctx *ctx, const gop_task *task, const char *more,
-                        char options[GOP_CL_OPTIONS])
+static void define_points(const gop_ctx *ctx, const gop_task *task, gop_cl_build *build)
 {
     const gop_pairs *p = &task->geometry.pairs;
-    snprintf(options, GOP_CL_OPTIONS, "-DBASE=%s -DLANES=1 -DBOX=%d%s%s %s",
-             task->in[0].dtype == GOP_FLOAT32 ? "float" : "double -DDOUBLE", p->box,
-             p->types ? " -DTYPED" : "", p->box ? gop_cl_quotients(ctx) : "", more);
+    gop_cl_define(build, "-DBASE=%s -DLANES=1 -DBOX=%d%s%s",
+                  task->in[0].dtype == GOP_FLOAT32 ? "float" : "double -DDOUBLE", p->box,
+                  p->types ? " -DTYPED" : "", p->box ? gop_cl_quotients(ctx) : "");
 }
 
 /* The labels of a set, or what stands for them where there are none. */
@@ -76,23 +59,27 @@ static const gop_array *types_of(const gop_task *task, int second)
     return &task->in[p->one_set ? 2 : 3 + second];
 }
 
-static told_call call_of(const gop_task *task)
+static struct call call_of(const gop_task *task)
 {
     const gop_pairs *p = &task->geometry.pairs;
     const gop_array *const out = &task->out[0];
-    return (told_call){p->n,
-                       p->n2,
-                       {p->row, p->col, types_of(task, 0)->strides[0] / 4},
-                       {p->row2, p->col2, types_of(task, 1)->strides[0] / 4},
-                       {out->strides[0] / 8, out->strides[1] / 8},
-                       (int32_t)p->bins,
-                       p->types,
-                       p->one_set,
-                       (int32_t)(out->shape[0] * p->bins),
-                       (float)p->guess_scale,
-                       (float)(-p->guess_origin * p->guess_scale),
-                       (float)p->guess_slack,
-                       0};
+    return (struct call){.n = p->n,
+                         .n2 = p->n2,
+                         .row = p->row,
+                         .col = p->col,
+                         .type_row = types_of(task, 0)->strides[0] / 4,
+                         .row2 = p->row2,
+                         .col2 = p->col2,
+                         .type_row2 = types_of(task, 1)->strides[0] / 4,
+                         .out_row = out->strides[0] / 8,
+                         .out_col = out->strides[1] / 8,
+                         .bins = (int)p->bins,
+                         .types = p->types,
+                         .one_set = p->one_set,
+                         .counters = (int)(out->shape[0] * p->bins),
+                         .scale = (float)p->guess_scale,
+                         .shift = (float)(-p->guess_origin * p->guess_scale),
+                         .slack = (float)p->guess_slack};
 }
 
 /* 1 / length where that is a normal number, else infinite: kernels then divide. */
@@ -123,24 +110,19 @@ static box box_of(const gop_task *task)
     return b;
 }
 
-/* What a launch meets: points [i0, i1) of the first set and [j0, j1) of the second. */
-typedef struct range {
-    int64_t i0, i1, j0, j1;
-} range;
+static const gop_cl_names sorting = {.source = "rdf/sorting", .kernel = "rdf_clear_kernel"};
 
-static const gop_cl_names sorting = {.source = "rdf/sorting", .kernel = "rdf_sum_kernel"};
-
-/* Writes the counters: the sums of so many slots', of none 0. */
-static gop_status sum(gop_ctx *ctx, const gop_task *task, const gop_array *slots, int count)
+/* All counters are 0. */
+static gop_status clear(gop_ctx *ctx, const gop_task *task)
 {
     const gop_cl_build build = {&sorting, "-DBASE=float -DLANES=1 -DBOX=0 -DONE"};
-    const told_call call = call_of(task);
-    gop_cl_launch l = gop_cl_launch_of(&build, call.counters, gop_cl_group(ctx, 64));
-    gop_cl_give(&l, slots, 0);
-    gop_cl_give(&l, &task->out[0], 1);
-    GOP_CL_SAY(&l, call);
-    GOP_CL_SAY(&l, count);
-    return call.counters ? gop_cl_run(ctx, &l) : GOP_OK;
+    const struct call call = call_of(task);
+    if (call.counters == 0) return GOP_OK;
+    return gop_cl_run(ctx, &(gop_cl_launch){.build = &build,
+                                            .items = call.counters,
+                                            .group = gop_cl_group(ctx, 64),
+                                            .operand = {GOP_CL_WRITES(&task->out[0])},
+                                            .value = {GOP_CL_VALUE(call)}});
 }
 
 /* ---- points sorted into the cells of a grid: the launches of sorting.cl ---- */
@@ -155,173 +137,130 @@ static size_t room_for(size_t *end, int64_t bytes)
 
 enum { BEHIND = 16, SCANNED = 256 }; /* numbers behind the last; work-items of the scan */
 
-static void plan_sorting(const gop_ctx *ctx, const gop_task *task, const gop_grid_costs *costs,
-                         int one, sorted_sets *own, size_t *end)
+_Static_assert(GRID_ROWS == (int)GOP_GRID_ROWS, "as kernels are told");
+
+/* Returns what the grid costs. */
+static double plan_sorting(const gop_ctx *ctx, const gop_task *task,
+                           const gop_grid_costs *costs, int one, sorted_sets *own, size_t *end)
 {
     const gop_pairs *p = &task->geometry.pairs;
     const gop_near near = gop_near_of(p, task->in[0].dtype == GOP_FLOAT32);
-    char more[32];
-    if (one) own->grid = (gop_grid){.n = {1, 1, 1}, .span = 1, .cost = INFINITY};
-    else own->grid = gop_grid_choose(p, &near, costs);
-    own->cells = own->grid.n[0] * own->grid.n[1] * own->grid.n[2];
-    snprintf(more, sizeof more, "-DGROUP=%d%s", gop_cl_group(ctx, SCANNED),
-             own->cells == 1 ? " -DONE" : "");
-    own->build.names = &sorting;
-    set_options(ctx, task, more, own->build.options);
+    gop_grid g = {.n = {1, 1, 1}, .span = 1, .cost = INFINITY};
+    if (!one) g = gop_grid_choose(p, &near, costs);
+    own->cells = g.n[0] * g.n[1] * g.n[2];
+    own->build = (gop_cl_build){&sorting, ""};
+    define_points(ctx, task, &own->build);
+    gop_cl_define(&own->build, " -DGROUP=%d%s", gop_cl_group(ctx, SCANNED),
+                  own->cells == 1 ? " -DONE" : "");
+    own->grid.room[0] = (int)p->n + BEHIND;
+    own->grid.room[1] = (int)(p->one_set ? p->n : p->n2) + BEHIND;
+    own->places.is_box = p->box != 0;
+    memcpy(own->places.row, p->cell, sizeof own->places.row);
+    for (int k = 0; k < 3; k++) {
+        own->grid.n[k] = own->places.n[k] = g.n[k];
+        own->grid.reach[k] = g.reach[k];
+        own->places.low[k] = g.low[k];
+        own->places.per[k] = g.per[k];
+        own->places.most[k] = g.most[k];
+    }
+    for (int row = 0; row < GRID_ROWS; row++) {
+        own->grid.first[row] = (short)g.first[row];
+        own->grid.last[row] = (short)g.last[row];
+    }
     for (int k = 0; k <= !p->one_set; k++) {
-        const int64_t n = k ? p->n2 : p->n, sorted = own->cells > 1 ? n : 1;
-        const int64_t counts[PARTS] = {sorted,
-                                       sorted,
-                                       (int64_t)own->cells + 1,
-                                       3 * (n + BEHIND),
-                                       p->types ? n + BEHIND : 1,
-                                       n};
-        own->set[k].room = (int)n + BEHIND;
+        const int64_t room = own->grid.room[k], n = room - BEHIND;
+        const int64_t sorted = own->cells > 1 ? n : 1, types = p->types ? room : 1;
+        const int64_t counts[PARTS] = {sorted, sorted, own->cells + 1, 3 * room, types, n};
         for (int part = 0; part < PARTS; part++) {
             const int64_t item = part == POINTS ? gop_cl_item(task->in[0].dtype) : 4;
-            own->set[k].part[part].at = room_for(end, counts[part] * item);
-            own->set[k].part[part].count = counts[part];
+            own->at[k][part] = (int64_t)room_for(end, counts[part] * item) / item;
         }
     }
-    if (p->one_set) own->set[1] = own->set[0];
+    if (p->one_set) memcpy(own->at[1], own->at[0], sizeof *own->at);
+    return g.cost;
 }
 
-static told_grid grid_of(const sorted_sets *own)
+/* Scratch memory, as points are there, or as what else is. */
+static gop_array in_scratch(const gop_task *task, gop_dtype dtype)
 {
-    told_grid grid = {.room = {own->set[0].room, own->set[1].room}};
-    for (int k = 0; k < 3; k++) {
-        grid.n[k] = own->grid.n[k];
-        grid.reach[k] = own->grid.reach[k];
-    }
-    for (int row = 0; row < GOP_GRID_ROWS; row++) {
-        grid.first[row] = (int16_t)own->grid.first[row];
-        grid.last[row] = (int16_t)own->grid.last[row];
-    }
-    return grid;
-}
-
-static gop_array part_of(const gop_task *task, const sorted_sets *own, int k, int part)
-{
-    return gop_cl_in_scratch(task->scratch, own->set[k].part[part].at,
-                             part == POINTS ? task->in[0].dtype : GOP_INT32,
-                             own->set[k].part[part].count);
-}
-
-static void give_sorted(const gop_task *task, const sorted_sets *own,
-                        gop_array kept[GOP_CL_OPERANDS], gop_cl_launch *launch)
-{
-    static const int in_order[][2] = {{0, POINTS}, {0, TYPES}, {0, SORTED_KEY},
-                                      {1, POINTS}, {1, TYPES}, {1, START}};
-    for (int o = 0; o < (int)(sizeof in_order / sizeof *in_order); o++) {
-        kept[o] = part_of(task, own, in_order[o][0], in_order[o][1]);
-        gop_cl_give(launch, &kept[o], 0);
-    }
-    gop_cl_give(launch, &task->in[1], 0);
+    return gop_cl_in_scratch(task->scratch, 0, dtype,
+                             (int64_t)task->plan->scratch / gop_cl_item(dtype));
 }
 
 /* ---- launches ---- */
 
-/* As sorting.cl has it. */
-typedef struct places {
-    double row[9], low[3], per[3], most[3];
-    int32_t n[3], is_box;
-} places;
-
-static places places_of(const gop_task *task, const gop_grid *g)
-{
-    const gop_pairs *p = &task->geometry.pairs;
-    places at = {.is_box = p->box != 0};
-    memcpy(at.row, p->cell, sizeof at.row);
-    for (int k = 0; k < 3; k++) {
-        at.low[k] = g->low[k], at.per[k] = g->per[k], at.most[k] = g->most[k];
-        at.n[k] = g->n[k];
-    }
-    return at;
-}
-
-static gop_cl_launch launch_of(gop_ctx *ctx, const sorted_sets *own, const char *kernel,
-                               int64_t items, int group)
-{
-    gop_cl_launch l = gop_cl_launch_of(&own->build, items, gop_cl_group(ctx, group));
-    l.kernel = kernel;
-    return l;
-}
-
-/* Where points of a set begin, and the place of each in its cell. */
-static gop_status place_set(gop_ctx *ctx, const gop_task *task, const sorted_sets *own, int k,
-                            const gop_array part[PARTS])
-{
-    const gop_pairs *p = &task->geometry.pairs;
-    const int64_t row = k ? p->row2 : p->row, col = k ? p->col2 : p->col;
-    const int n = own->set[k].room - BEHIND, cells = own->cells;
-    const places at = places_of(task, &own->grid);
-    gop_cl_launch zero = launch_of(ctx, own, "rdf_zero_kernel", cells + 1, 64);
-    gop_cl_launch place = launch_of(ctx, own, "rdf_place_kernel", n, 64);
-    gop_cl_launch scan = launch_of(ctx, own, "rdf_scan_kernel", 1, SCANNED);
-    gop_cl_give(&zero, &part[START], 1);
-    GOP_CL_SAY(&zero, cells);
-    gop_cl_give(&place, &task->in[k ? 2 : 0], 0);
-    for (int i = KEY; i <= START; i++) gop_cl_give(&place, &part[i], 1);
-    GOP_CL_SAY(&place, at);
-    GOP_CL_SAY(&place, row);
-    GOP_CL_SAY(&place, col);
-    GOP_CL_SAY(&place, n);
-    gop_cl_give(&scan, &part[START], 1);
-    GOP_CL_SAY(&scan, cells);
-    GOP_TRY(gop_cl_run(ctx, &zero));
-    GOP_TRY(gop_cl_run(ctx, &place));
-    return gop_cl_run(ctx, &scan);
-}
-
-static gop_status sort_set(gop_ctx *ctx, const gop_task *task, const sorted_sets *own, int k)
-{
-    const gop_pairs *p = &task->geometry.pairs;
-    const int64_t row = k ? p->row2 : p->row, col = k ? p->col2 : p->col;
-    const int64_t type_row = types_of(task, k)->strides[0] / 4;
-    const int room = own->set[k].room, n = room - BEHIND;
-    gop_cl_launch scatter = launch_of(ctx, own, "rdf_scatter_kernel", room, 64);
-    gop_array part[PARTS];
-    for (int i = 0; i < PARTS; i++) part[i] = part_of(task, own, k, i);
-    if (own->cells > 1) GOP_TRY(place_set(ctx, task, own, k, part));
-    gop_cl_give(&scatter, &task->in[k ? 2 : 0], 0);
-    gop_cl_give(&scatter, types_of(task, k), 0);
-    for (int i = KEY; i < PARTS; i++) gop_cl_give(&scatter, &part[i], i >= START);
-    GOP_CL_SAY(&scatter, row);
-    GOP_CL_SAY(&scatter, col);
-    GOP_CL_SAY(&scatter, type_row);
-    GOP_CL_SAY(&scatter, n);
-    GOP_CL_SAY(&scatter, room);
-    return gop_cl_run(ctx, &scatter);
-}
-
+/* Of each set where points begin, and the place of each in its cell; then all in this order. */
 static gop_status sort_sets(gop_ctx *ctx, const gop_task *task, const sorted_sets *own)
 {
-    GOP_TRY(sort_set(ctx, task, own, 0));
-    return task->geometry.pairs.one_set ? GOP_OK : sort_set(ctx, task, own, 1);
+    const gop_pairs *p = &task->geometry.pairs;
+    const gop_array ints = in_scratch(task, GOP_INT32);
+    const gop_array sorted = in_scratch(task, task->in[0].dtype);
+    for (int k = 0; k <= !p->one_set; k++) {
+        const int64_t *const at = own->at[k];
+        const gop_array *const types = types_of(task, k);
+        const struct set set = {.row = k ? p->row2 : p->row,
+                                .col = k ? p->col2 : p->col,
+                                .type_row = types->strides[0] / 4,
+                                .n = own->grid.room[k] - BEHIND,
+                                .room = own->grid.room[k],
+                                .cells = own->cells};
+        const gop_cl_operand points = GOP_CL_READS(&task->in[k ? 2 : 0]);
+        const gop_cl_operand key = {&ints, 1, at[KEY]}, rank = {&ints, 1, at[RANK]};
+        const gop_cl_operand start = {&ints, 1, at[START]};
+        const struct {
+            const char *kernel;
+            int64_t items, group;
+            gop_cl_operand operand[GOP_CL_OPERANDS];
+        } step[] = {{"rdf_zero_kernel", own->cells + 1, 64, {start}},
+                    {"rdf_place_kernel", set.n, 64, {points, key, rank, start}},
+                    {"rdf_scan_kernel", 1, SCANNED, {start}},
+                    {"rdf_scatter_kernel",
+                     set.room,
+                     64,
+                     {points,
+                      GOP_CL_READS(types),
+                      key,
+                      rank,
+                      start,
+                      {&sorted, 1, at[POINTS]},
+                      {&ints, 1, at[TYPES]},
+                      {&ints, 1, at[SORTED_KEY]}}}};
+        for (int i = own->cells > 1 ? 0 : 3; i < 4; i++) {
+            gop_cl_launch l = {
+                .build = &own->build,
+                .kernel = step[i].kernel,
+                .items = step[i].items,
+                .group = gop_cl_group(ctx, step[i].group),
+                .value = {GOP_CL_VALUE(set), GOP_CL_VALUE_IF(i == 1, own->places)}};
+            memcpy(l.operand, step[i].operand, sizeof l.operand);
+            GOP_TRY(gop_cl_run(ctx, &l));
+        }
+    }
+    return GOP_OK;
 }
 
 /* ---- plans: what they have in common ---- */
 
 /* Refuses several frames, and points that the device has no arithmetic for. Groups of so many
  * work-items, and a step. */
-static gop_status begin(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                        int64_t group, gop_launch launch, gop_plan *plan)
+static gop_status begin(const gop_ctx *ctx, const gop_task *task, int64_t group,
+                        gop_launch launch, gop_plan *plan)
 {
     const int64_t count = GOP_FRAMES(task)->count;
     const gop_pairs *p = &task->geometry.pairs;
     const gop_dtype dtype = task->in[0].dtype;
     planned *const own = GOP_OWN(planned, plan);
     if (count > 1)
-        return gop_fail(GOP_REFUSED, "rdf: kernel '%s' takes one frame at a time, got %lld",
-                        names->row, (long long)count);
+        return gop_cl_refuse(&own->build, "takes one frame at a time, got %lld",
+                             (long long)count);
     if ((p->n > p->n2 ? p->n : p->n2) > INT32_MAX / 2 ||
         task->out[0].shape[0] * p->bins > INT32_MAX / 2)
-        return gop_fail(GOP_REFUSED,
-                        "rdf: kernel '%s' takes sets of up to 2^30 points and as many counters",
-                        names->row);
+        return gop_cl_refuse(&own->build,
+                             "takes sets of up to 2^30 points and as many counters");
     GOP_TRY(gop_cl_need_double(ctx, "rdf", dtype, gop_cl_is_double(dtype)));
     if (p->box) GOP_TRY(gop_cl_need_quotients(ctx, "rdf", dtype));
-    *own = (planned){.build.names = names, .group = gop_cl_group(ctx, group), .copies = 1};
+    *own = (planned){.build = own->build, .group = gop_cl_group(ctx, group), .copies = 1};
+    define_points(ctx, task, &own->build);
     plan->launch = launch;
     plan->scratch = 0;
     return GOP_OK;
@@ -336,10 +275,9 @@ static void set_steps(const gop_task *task, double steps, gop_plan *plan)
 }
 
 /* How kernels of GPUs name rows of counters, and the counters of a work-group of so many
- * work-items, in as many copies as are few enough for local memory; `more` is built with it.
- * Refuses where the device's has no room. */
-static gop_status plan_counters(const gop_ctx *ctx, const gop_task *task, const char *more,
-                                planned *own)
+ * work-items, in as many copies as are few enough for local memory. Refuses where the device's
+ * has no room. */
+static gop_status plan_counters(const gop_ctx *ctx, const gop_task *task, planned *own)
 {
     enum {
         ROOT = 6,        /* error of a root, in 2^-24 of itself */
@@ -352,7 +290,6 @@ static gop_status plan_counters(const gop_ctx *ctx, const gop_task *task, const 
     const gop_pairs *p = &f->pairs;
     const int64_t types = p->types ? p->types : 1;
     gop_bin_guess *const g = &own->guess;
-    char options[128];
     const int is_even = p->uniform && !gop_guess_bins(f, ROOT, g);
     if (!is_even) {
         memset(g, 0, sizeof *g);
@@ -365,10 +302,9 @@ static gop_status plan_counters(const gop_ctx *ctx, const gop_task *task, const 
     own->copies = COPIES;
     while (own->copies > 1 && own->copies * counters > ROOM) own->copies /= 2;
     own->histogram = (size_t)(counters * own->copies);
-    snprintf(options, sizeof options, "-DGROUP=%d -DCOPIES=%d%s%s%s", own->group, own->copies,
-             is_even ? " -DEVEN" : "", gop_cl_registers(ctx, " -DNVIDIA"), more);
-    set_options(ctx, task, options, own->build.options);
-    return gop_cl_need_group(ctx, own->build.names, own->group,
+    gop_cl_define(&own->build, " -DGROUP=%d -DCOPIES=%d%s%s", own->group, own->copies,
+                  is_even ? " -DEVEN" : "", gop_cl_registers(ctx, " -DNVIDIA"));
+    return gop_cl_need_group(ctx, &own->build, own->group,
                              counters * own->copies + TILE * own->group + OWN);
 }
 
@@ -379,172 +315,159 @@ static gop_status launch_pairs(gop_ctx *ctx, const gop_task *task, int64_t step)
     const planned *const own = GOP_OWN(const planned, task->plan);
     const gop_pairs *p = &task->geometry.pairs;
     const int64_t columns = gop_cl_ceil(p->n2, own->others);
-    if (step == 0) GOP_TRY(sum(ctx, task, &task->out[0], 0));
+    if (step == 0) GOP_TRY(clear(ctx, task));
     if (p->n == 0 || p->n2 == 0) return GOP_OK;
-    const told_call call = call_of(task);
+    const struct call call = call_of(task);
     const box b = box_of(task);
-    range r = {.i0 = step / columns * own->points, .j0 = step % columns * own->others};
-    r.i1 = r.i0 + own->points < p->n ? r.i0 + own->points : p->n;
-    r.j1 = r.j0 + own->others < p->n2 ? r.j0 + own->others : p->n2;
+    struct range r = {.i0 = step / columns * own->points, .j0 = step % columns * own->others};
+    r.i1 = gop_cl_smaller(r.i0 + own->points, p->n);
+    r.j1 = gop_cl_smaller(r.j0 + own->others, p->n2);
     if (p->one_set && r.j1 <= r.i0 + 1) return GOP_OK; /* another step's */
     const int32_t blocks = (int32_t)gop_cl_ceil(r.i1 - r.i0, own->each);
     const int64_t chunks = own->chunk ? gop_cl_ceil(r.j1 - r.j0, own->chunk) : 1;
-    gop_cl_launch l = gop_cl_launch_of(&own->build, blocks * chunks * own->group, own->group);
-    gop_cl_give(&l, &task->in[0], 0);
-    gop_cl_give(&l, &task->in[p->one_set ? 0 : 2], 0);
-    gop_cl_give(&l, types_of(task, 0), 0);
-    gop_cl_give(&l, types_of(task, 1), 0);
-    gop_cl_give(&l, &task->in[1], 0);
-    gop_cl_give(&l, &task->out[0], 1);
-    GOP_CL_SAY(&l, call);
-    gop_cl_say(&l, b.bytes, &b.numbers);
-    GOP_CL_SAY(&l, r);
-    if (own->chunk) {
-        GOP_CL_SAY(&l, own->guess);
-        GOP_CL_SAY(&l, blocks);
-        GOP_CL_SAY(&l, own->chunk);
-    }
-    if (own->histogram) gop_cl_say(&l, own->histogram, NULL);
-    return gop_cl_run(ctx, &l);
+    return gop_cl_run(
+        ctx,
+        &(gop_cl_launch){
+            .build = &own->build,
+            .items = blocks * chunks * own->group,
+            .group = own->group,
+            .operand = {GOP_CL_READS(&task->in[0]), GOP_CL_READS(&task->in[p->one_set ? 0 : 2]),
+                        GOP_CL_READS(types_of(task, 0)), GOP_CL_READS(types_of(task, 1)),
+                        GOP_CL_READS(&task->in[1]), GOP_CL_WRITES(&task->out[0])},
+            .value = {GOP_CL_VALUE(call),
+                      {b.bytes, &b.numbers},
+                      GOP_CL_VALUE(r),
+                      GOP_CL_VALUE_IF(own->chunk, own->guess),
+                      GOP_CL_VALUE_IF(own->chunk, blocks),
+                      GOP_CL_VALUE_IF(own->chunk, own->chunk),
+                      {own->histogram, NULL}}});
 }
 
 /* Steps of so many points by so many others, `held` points a work-item. */
-static gop_status by_pairs(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                           int64_t points, int64_t others, int64_t group, int held,
-                           gop_plan *plan)
+static gop_status by_pairs(const gop_ctx *ctx, const gop_task *task, int64_t points,
+                           int64_t others, int64_t group, int held, gop_plan *plan)
 {
     const gop_pairs *p = &task->geometry.pairs;
     planned *const own = GOP_OWN(planned, plan);
-    GOP_TRY(begin(ctx, task, names, group, launch_pairs, plan));
+    GOP_TRY(begin(ctx, task, group, launch_pairs, plan));
     own->points = points;
     own->others = others;
     own->each = (int64_t)own->group * held;
     plan->steps = gop_cl_ceil(p->n, points) * gop_cl_ceil(p->n2, others);
     if (plan->steps < 1) plan->steps = 1; /* to clear the counters */
-    set_options(ctx, task, "", own->build.options);
     return GOP_OK;
 }
 
 /* Tunable "group". */
-static gop_status naive(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                        gop_plan *plan)
+static gop_status naive(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    return by_pairs(ctx, task, names, 1 << 14, 1 << 12, task->tune[0], 1, plan);
+    return by_pairs(ctx, task, 1 << 14, 1 << 12, task->tune[0], 1, plan);
 }
 
 /* Tunables "points" and "group". */
-static gop_status guessed(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                          gop_plan *plan)
+static gop_status guessed(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     enum { MOST = 1 << 13, LEAST = 1 << 9, GROUPS = 64 }; /* points; groups of a unit */
     const gop_pairs *p = &task->geometry.pairs;
     const int held = (int)task->tune[0];
     planned *const own = GOP_OWN(planned, plan);
-    char more[32];
     const int64_t others = p->uniform ? 1 << 18 : 1 << 15; /* a guess is faster */
-    GOP_TRY(by_pairs(ctx, task, names, 1 << 17, others, task->tune[1], held, plan));
+    GOP_TRY(by_pairs(ctx, task, 1 << 17, others, task->tune[1], held, plan));
     own->chunk = MOST;
     while (own->chunk > LEAST && gop_cl_ceil(p->n, own->each) * gop_cl_ceil(p->n2, own->chunk) <
                                      (int64_t)ctx->info.processors * GROUPS)
         own->chunk /= 2;
-    snprintf(more, sizeof more, " -DPOINTS=%d", held);
-    return plan_counters(ctx, task, more, own);
+    gop_cl_define(&own->build, " -DPOINTS=%d", held);
+    return plan_counters(ctx, task, own);
 }
 
 /* ---- those of near cells ---- */
 
 /* A launch of sorted points of the first set that a step meets: of cells a work-item a point,
- * of chunked one a slot. */
+ * of chunked one a chunk. */
 static gop_status launch_sorted(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const planned *const own = GOP_OWN(const planned, task->plan);
     const gop_pairs *p = &task->geometry.pairs;
-    const int64_t end = (step + 1) * own->each, size = p->bins + 1;
-    if (p->n == 0 || p->n2 == 0 || (step == 0 && own->count == 0))
-        GOP_TRY(sum(ctx, task, &task->out[0], 0));
+    const struct call call = call_of(task);
+    const box b = box_of(task);
+    const gop_array ints = in_scratch(task, GOP_INT32);
+    const gop_array sorted = in_scratch(task, task->in[0].dtype);
+    const int64_t(*const at)[PARTS] = own->sorted.at;
+    struct range r = {.i0 = step * own->each};
+    r.i1 = gop_cl_smaller(r.i0 + own->each, p->n);
+    if (own->count) r.j0 = gop_cl_ceil(r.i1 - r.i0, own->count);
+    if (step == 0) GOP_TRY(clear(ctx, task));
     if (p->n == 0 || p->n2 == 0) return GOP_OK;
     if (step == 0) GOP_TRY(sort_sets(ctx, task, &own->sorted));
-    const told_call call = call_of(task);
-    const box b = box_of(task);
-    const told_grid grid = grid_of(&own->sorted);
-    range r = {step * own->each, end < p->n ? end : p->n, 0, step == 0};
-    if (own->count) r.j0 = gop_cl_ceil(r.i1 - r.i0, own->count);
-    const gop_array slots =
-        gop_cl_in_scratch(task->scratch, own->slots, GOP_INT64,
-                          own->count * own->copies * task->out[0].shape[0] * size);
-    gop_array kept[GOP_CL_OPERANDS];
-    gop_cl_launch l =
-        gop_cl_launch_of(&own->build, own->count ? own->count : r.i1 - r.i0, own->group);
-    give_sorted(task, &own->sorted, kept, &l);
-    gop_cl_give(&l, own->count ? &slots : &task->out[0], 1);
-    GOP_CL_SAY(&l, call);
-    gop_cl_say(&l, b.bytes, &b.numbers);
-    GOP_CL_SAY(&l, r);
-    if (own->histogram) GOP_CL_SAY(&l, own->guess);
-    GOP_CL_SAY(&l, grid);
-    if (own->histogram) gop_cl_say(&l, own->histogram, NULL);
-    GOP_TRY(gop_cl_run(ctx, &l));
-    if (!own->count || step < task->plan->steps - 1) return GOP_OK;
-    return sum(ctx, task, &slots, own->count * own->copies);
+    return gop_cl_run(ctx, &(gop_cl_launch){.build = &own->build,
+                                            .items = own->count ? own->count : r.i1 - r.i0,
+                                            .group = own->group,
+                                            .operand = {{&sorted, 0, at[0][POINTS]},
+                                                        {&ints, 0, at[0][TYPES]},
+                                                        {&ints, 0, at[0][SORTED_KEY]},
+                                                        {&sorted, 0, at[1][POINTS]},
+                                                        {&ints, 0, at[1][TYPES]},
+                                                        {&ints, 0, at[1][START]},
+                                                        GOP_CL_READS(&task->in[1]),
+                                                        GOP_CL_WRITES(&task->out[0])},
+                                            .value = {GOP_CL_VALUE(call),
+                                                      {b.bytes, &b.numbers},
+                                                      GOP_CL_VALUE(r),
+                                                      GOP_CL_VALUE_IF(!own->count, own->guess),
+                                                      GOP_CL_VALUE(own->sorted.grid),
+                                                      {own->histogram, NULL}}});
 }
 
 /* Tunable "group". The costs are the cuda backend's: a GPU that runs OpenCL has the same things
  * to do. */
-static gop_status cells(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                        gop_plan *plan)
+static gop_status cells(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     static const gop_grid_costs costs = {20.0, 0.0, 15.0, 0.0, 1.0, 1};
     planned *const own = GOP_OWN(planned, plan);
-    GOP_TRY(begin(ctx, task, names, task->tune[0], launch_sorted, plan));
+    GOP_TRY(begin(ctx, task, task->tune[0], launch_sorted, plan));
     if (!gop_cl_has_double(ctx))
-        return gop_fail(
-            GOP_REFUSED,
-            "rdf: kernel 'cells' needs float64 for places in its grid, which %s has "
-            "not; kernel 'guessed' takes all pairs",
-            gop_cl_device_name(ctx));
+        return gop_cl_refuse(&own->build,
+                             "needs float64 for places in its grid, which %s has not; kernel "
+                             "'guessed' takes all pairs",
+                             gop_cl_device_name(ctx));
     if (task->geometry.pairs.n2 > 1 << 24)
-        return gop_fail(GOP_REFUSED,
-                        "rdf: kernel 'cells' takes sets of up to 2^24 points, got %lld",
-                        (long long)task->geometry.pairs.n2);
-    GOP_TRY(plan_counters(ctx, task, "", own));
-    plan_sorting(ctx, task, &costs, 0, &own->sorted, &plan->scratch);
-    plan->cost = own->sorted.cells == 1 ? INFINITY : (float)own->sorted.grid.cost;
-    set_steps(task, own->sorted.grid.cost / 0x1p33, plan);
+        return gop_cl_refuse(&own->build, "takes sets of up to 2^24 points, got %lld",
+                             (long long)task->geometry.pairs.n2);
+    GOP_TRY(plan_counters(ctx, task, own));
+    const double cost = plan_sorting(ctx, task, &costs, 0, &own->sorted, &plan->scratch);
+    plan->cost = own->sorted.cells == 1 ? INFINITY : (float)cost;
+    set_steps(task, cost / 0x1p33, plan);
     return GOP_OK;
 }
 
 /* Tunables "cells" and "width". The costs were measured on PoCL. */
-static gop_status chunked(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                          gop_plan *plan)
+static gop_status chunked(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     static const gop_grid_costs costs = {40.0, 0.0, 15.0, 0.0, 1.5, 1};
     enum {
-        SLOTS = 16,         /* a processor: the last ones even out */
-        COUNTED = 64 << 20, /* bytes of all slots' counters, at most */
-        COPIED = 1 << 14,   /* counters of which there are copies, at most */
+        CHUNKS = 16,      /* a processor: the last ones even out */
+        COPIED = 1 << 14, /* counters of which there are copies, at most */
+        COPIES = 4,
     };
     const gop_pairs *p = &task->geometry.pairs;
-    const int64_t size = task->out[0].shape[0] * (p->bins + 1);
+    const int64_t bytes = task->out[0].shape[0] * (p->bins + 1) * (int64_t)sizeof(uint32_t);
     const int has_cells = task->tune[0] && gop_cl_has_double(ctx);
     planned *const own = GOP_OWN(planned, plan);
-    char more[64];
-    GOP_TRY(begin(ctx, task, names, 1, launch_sorted, plan));
-    plan_sorting(ctx, task, &costs, !has_cells, &own->sorted, &plan->scratch);
+    GOP_TRY(begin(ctx, task, 1, launch_sorted, plan));
+    const double cost =
+        plan_sorting(ctx, task, &costs, !has_cells, &own->sorted, &plan->scratch);
     const int one = own->sorted.cells == 1, width = one ? 16 : 8; /* runs of cells are short */
-    own->copies = size <= COPIED ? 4 : 1;
-    int64_t count = (int64_t)ctx->info.processors * SLOTS;
-    const int64_t most = COUNTED / (8 * size * own->copies);
-    if (count > most) count = most > ctx->info.processors ? most : ctx->info.processors;
-    if (count > p->n && p->n > 0) count = p->n;
-    own->count = (int)count;
-    own->slots = room_for(&plan->scratch, 8 * count * own->copies * size);
-    snprintf(more, sizeof more, "-DWIDTH=%d -DCOPIES=%d%s%s",
-             task->tune[1] ? (int)task->tune[1] : width, own->copies, one ? " -DONE" : "",
-             p->uniform ? " -DEVEN" : "");
-    set_options(ctx, task, more, own->build.options);
+    if (bytes <= COPIED * 4 && COPIES * bytes <= ctx->info.shared_per_block)
+        own->copies = COPIES;
+    own->histogram = (size_t)(bytes * own->copies);
+    own->count = (int)gop_cl_smaller(ctx->info.processors * CHUNKS, gop_cl_larger(p->n, 1));
+    gop_cl_define(&own->build, " -DWIDTH=%d -DCOPIES=%d%s%s",
+                  task->tune[1] ? (int)task->tune[1] : width, own->copies, one ? " -DONE" : "",
+                  p->uniform ? " -DEVEN" : "");
     const double all = (double)p->n * (double)p->n2;
-    set_steps(task, (one ? all : own->sorted.grid.cost) / 0x1p27, plan);
-    return GOP_OK;
+    set_steps(task, (one ? all : cost) / 0x1p27, plan);
+    return gop_cl_need_group(ctx, &own->build, 1, (int64_t)own->histogram);
 }
 
 /* ---- rows, and which of them runs ---- */

@@ -7,9 +7,6 @@
  * have a row too, which is never read. COPIES of the counters, side by side, keep neighbours
  * from waiting for each other.
  */
-#ifndef NEAR_CL
-#define NEAR_CL
-
 #include "opencl/rdf/pairs.cl"
 
 /* As core/ops/rdf_guess.h has it. */
@@ -132,5 +129,3 @@ static void end_counting(__global uint *out, __local const uint *histogram, cons
         if (sum) count(out, c, row_of(of / types, of % types, c.types), bin, sum);
     }
 }
-
-#endif

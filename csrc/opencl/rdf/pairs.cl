@@ -4,22 +4,8 @@
  * Defined by the build: BASE, the points' type; BOX, 0 none, 1 right-angled, 2 triclinic; TYPED
  * where points have types. docs/numerics.md states every rounding.
  */
-#ifndef PAIRS_CL
-#define PAIRS_CL
-
 #include "opencl/divide.cl"
-
-/* As opencl/rdf/ladder.c has it. */
-struct call {
-    long n, n2, row, col, type_row, row2, col2, type_row2, out_row, out_col;
-    int bins, types, one_set, counters;
-    float scale, shift, slack, unused;
-};
-
-/* What a launch meets: points [i0, i1) of the first set and [j0, j1) of the second. */
-struct range {
-    long i0, i1, j0, j1;
-};
+#include "opencl/told.h"
 
 struct box {
     BASE ax, bx, by, cx, cy, cz, per_ax, per_by, per_cz, middle_x, middle_y, middle_z;
@@ -127,5 +113,3 @@ static void count(__global uint *out, const struct call c, int row, int bin, uin
     volatile __global uint *const low = out + 2 * (row * c.out_row + bin * c.out_col);
     if (atomic_add(low, times) > 0xffffffffu - times) atomic_inc(low + 1);
 }
-
-#endif

@@ -1,18 +1,7 @@
 /*
  * ranges.cl - sorted points, and which of them are near a cell.
  */
-#ifndef RANGES_CL
-#define RANGES_CL
-
 #include "opencl/rdf/pairs.cl"
-
-enum { ROWS = 81 }; /* of cells, at most */
-
-/* As opencl/rdf/ladder.c has it. */
-struct grid {
-    int n[3], reach[3], room[2]; /* room: numbers from x to y of each set */
-    short first[ROWS], last[ROWS];
-};
 
 #define SORTED                                                                                 \
     FROM(BASE, a), FROM(int, a_types), FROM(int, key), FROM(BASE, b), FROM(int, b_types),      \
@@ -50,5 +39,3 @@ static int run_of(const struct grid g, int cell, __global const int *start, int 
     *j1 = start[base + high + 1];
     return *j < *j1;
 }
-
-#endif

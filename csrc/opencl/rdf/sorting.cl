@@ -10,10 +10,10 @@
 #endif
 #include "opencl/rdf/pairs.cl"
 
-__kernel void rdf_zero_kernel(TO(int, start), const int cells)
+__kernel void rdf_zero_kernel(TO(int, start), const struct set set)
 {
     const int k = (int)get_global_id(0);
-    if (k <= cells) start[start_at + k] = 0;
+    if (k <= set.cells) start[start_at + k] = 0;
 }
 
 #if !defined(ONE)
@@ -35,13 +35,12 @@ static int place_of(const struct places g, int axis, double s)
 
 /* Each point's cell, and how many came to that cell before. */
 __kernel void rdf_place_kernel(FROM(BASE, p), TO(int, key), TO(int, rank), TO(int, start),
-                               const struct places g, const long row, const long col,
-                               const int n)
+                               const struct set set, const struct places g)
 {
     const int i = (int)get_global_id(0);
-    if (i >= n) return;
-    const __global BASE *const at = p + p_at + i * row;
-    double s[3] = {at[0], at[col], at[2 * col]};
+    if (i >= set.n) return;
+    const __global BASE *const at = p + p_at + i * set.row;
+    double s[3] = {at[0], at[set.col], at[2 * set.col]};
     if (g.is_box) {
         s[2] = s[2] / g.row[8];
         s[1] = (s[1] - s[2] * g.row[7]) / g.row[4];
@@ -54,10 +53,10 @@ __kernel void rdf_place_kernel(FROM(BASE, p), TO(int, key), TO(int, rank), TO(in
 }
 
 /* Numbers of points become where cells begin: one work-group, each item a stretch of cells. */
-__kernel void rdf_scan_kernel(TO(int, start), const int cells)
+__kernel void rdf_scan_kernel(TO(int, start), const struct set set)
 {
     __local int sums[GROUP];
-    const int me = (int)get_local_id(0), each = cells / GROUP + 1;
+    const int me = (int)get_local_id(0), cells = set.cells, each = cells / GROUP + 1;
     const int begin = min(me * each, cells), end = min(begin + each, cells);
     int sum = 0;
     start += start_at;
@@ -83,12 +82,11 @@ __kernel void rdf_scan_kernel(TO(int, start), const int cells)
 /* x, y and z of all points, each by itself and `room` long; what is behind the last is 0. */
 __kernel void rdf_scatter_kernel(FROM(BASE, p), FROM(int, types), FROM(int, key),
                                  FROM(int, rank), TO(int, start), TO(BASE, sorted),
-                                 TO(int, sorted_types), TO(int, sorted_key), const long row,
-                                 const long col, const long type_row, const int n,
-                                 const int room)
+                                 TO(int, sorted_types), TO(int, sorted_key),
+                                 const struct set set)
 {
-    const int i = (int)get_global_id(0);
-    if (i >= room) return;
+    const int i = (int)get_global_id(0), n = set.n;
+    if (i >= set.room) return;
     int to = i, cell = 0;
 #if defined(ONE)
     if (i == 0) {
@@ -102,23 +100,17 @@ __kernel void rdf_scatter_kernel(FROM(BASE, p), FROM(int, types), FROM(int, key)
     }
 #endif
     for (int axis = 0; axis < 3; axis++)
-        sorted[sorted_at + axis * room + to] = i < n ? p[p_at + i * row + axis * col] : 0;
+        sorted[sorted_at + axis * set.room + to] =
+            i < n ? p[p_at + i * set.row + axis * set.col] : 0;
 #if defined(TYPED)
-    sorted_types[sorted_types_at + to] = i < n ? types[types_at + i * type_row] : 0;
+    sorted_types[sorted_types_at + to] = i < n ? types[types_at + i * set.type_row] : 0;
 #endif
     if (i < n) sorted_key[sorted_key_at + to] = cell;
 }
 
-/* At the end: the counters of a call from those of so many slots; of none they are 0. */
-__kernel void rdf_sum_kernel(FROM(ulong, slots), TO(ulong, out), const struct call c,
-                             const int count)
+/* At the begin of a call: all counters are 0. */
+__kernel void rdf_clear_kernel(TO(ulong, out), const struct call c)
 {
     const int k = (int)get_global_id(0);
-    const long row = k / c.bins, bin = k % c.bins;
-    const long slot = (long)(c.counters / c.bins) * (c.bins + 1); /* one more: no bin */
-    ulong sum = 0;
-    if (k >= c.counters) return;
-    for (int s = 0; s < count; s++)
-        sum += slots[slots_at + s * slot + row * (c.bins + 1) + bin];
-    out[out_at + row * c.out_row + bin * c.out_col] = sum;
+    if (k < c.counters) out[out_at + k / c.bins * c.out_row + k % c.bins * c.out_col] = 0;
 }

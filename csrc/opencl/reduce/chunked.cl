@@ -25,17 +25,12 @@ static R made_of(__global const BASE *a, __global const uchar *where, const stru
     BASE number[LANES];
     SELDOM for (int i = 0; i < LANES; i++)
         number[i] = a[at[i / PARTS < m ? i / PARTS : 0].in * PARTS + i % PARTS];
-    const R all = of(LOAD(0, number), k, w->flags);
-#if ITEMS == 1
-    return w->has_where && !where[at->where] ? none() : all;
-#else
-    ACC made[RLANES], hidden[RLANES];
-    JOIN(vstore, RLANES)(all, 0, made);
-    JOIN(vstore, RLANES)(none(), 0, hidden);
-    SELDOM for (int i = 0; i < RLANES; i++)
-        if (i / PAIRS >= m || (w->has_where && !where[at[i / PAIRS].where])) made[i] = hidden[i];
-    return JOIN(vload, RLANES)(0, made);
-#endif
+    const R nothing = none();
+    R all = of(LOAD(0, number), k, w->flags);
+    SELDOM for (int i = 0; i < ITEMS; i++)
+        if (i >= m || (w->has_where && !where[at[i].where]))
+            ((ONE *)&all)[i] = ((const ONE *)&nothing)[i];
+    return all;
 }
 
 #if !defined(BEST)
@@ -136,13 +131,14 @@ static ONE leaf(__global const BASE *a, __global const uchar *where, const struc
 __kernel void reduce_chunked_kernel(OPERANDS, const struct shape g, const struct work w)
 {
     const long first = (long)get_global_id(0) * w.each, all = g.outputs * w.nodes;
+    const R nothing = none();
     for (long i = first; i < min(first + w.each, all); i++) {
         const long o = i / w.nodes, begin = i % w.nodes << w.node_leaves;
         const long count = min(w.leaves - begin, 1l << w.node_leaves);
         const struct at at = output(&g, o);
         __global const BASE *const from = a + (a_at + at.in) * PARTS;
         __global const uchar *const mask = where + where_at + at.where;
-        ONE leaves[40], root = none_one();
+        ONE leaves[40], root = *(const ONE *)&nothing;
         for (long l = 0; l < count; l++) {
             const long k = (begin + l) * LEAF;
             const int n = (int)min((long)LEAF, g.count - k);
@@ -202,7 +198,7 @@ static void columns(R *root, __global const BASE *a, __global const uchar *where
         return;
     }
 #endif
-    for (int x = 0; x < m; x++) root[x] = none_one();
+    for (int x = 0; x < m; x++) root[x] = none();
     for (; k < end; k++) {
         const struct at at = element(g, k);
         for (int x = 0; x < m; x++)

@@ -1,39 +1,21 @@
 /*
  * finish.cl - where elements lie, and what a root becomes.
  */
-#ifndef FINISH_CL
-#define FINISH_CL
-
 #include "opencl/divide.cl"
 #include "opencl/reduce/map.cl"
 
 #define OPERANDS_TOLD 3
 #include "opencl/axes.cl"
 
-/* gop_reduction (core/arrays/geometry.h) of few axes: the kept ones first. KEPT and REDUCED are
- * their numbers where the build knows them: with constants compilers keep axes out of memory. */
-struct shape {
-    long kept, reduced, outputs, count;
-    struct axes axes; /* of out, in, where */
-};
 #define OUT_OF(g) (g)->axes.stride[0]
 #define IN_OF(g) (g)->axes.stride[1]
 #define WHERE_OF(g) (g)->axes.stride[2]
+/* How many axes are kept, and are not. Where the build knows it compilers keep axes out of
+ * memory. */
 #if !defined(KEPT)
 #define KEPT (int)g->kept
 #define REDUCED (int)g->reduced
 #endif
-
-/* As opencl/reduce/ladder.c has it. */
-struct work {
-    long leaves, nodes; /* of an output; a node is 2^node_leaves leaves */
-    long each;          /* of whatever a work-item takes several */
-    long counts;        /* where the numbers of elements are that count; in longs of scratch */
-    ulong initial[2];   /* bits: of the accumulator, or of an extreme the element's */
-    long tasks;         /* of tree, as the last row: a task has 2^inner outputs or vectors */
-    int node_leaves, turns, flags, has_where, has_initial, is_mean;
-    int team, by_rows, inner, unused;
-};
 
 #define OPERANDS TO(OUT, out), FROM(BASE, a), FROM(uchar, where), TO(uchar, scratch)
 #define ARGUMENTS out, out_at, a, a_at, where, where_at, scratch, scratch_at
@@ -73,18 +55,8 @@ static struct at element(const struct shape *g, long k)
 #define FIRST(v) ((v).s0)
 #endif
 
-/* A number of its bits: OF_BITS(float, word). */
-#define BITS_char(word) (char)(word)
-#define BITS_short(word) (short)(word)
-#define BITS_int(word) (int)(word)
-#define BITS_long(word) (long)(word)
-#define BITS_uchar(word) (uchar)(word)
-#define BITS_ushort(word) (ushort)(word)
-#define BITS_uint(word) (uint)(word)
-#define BITS_ulong(word) (word)
-#define BITS_float(word) as_float((uint)(word))
-#define BITS_double(word) as_double(word)
-#define OF_BITS(type, word) JOIN(BITS_, type)(word)
+/* A part of the initial value; no number is longer than its bits are. */
+#define INITIAL(type, part) (((const type *)&w->initial[part])[0])
 
 /* Output o, which is where `at` says. */
 static void finish(OPERANDS, const struct shape *g, const struct work *w, struct at at, long o,
@@ -96,19 +68,19 @@ static void finish(OPERANDS, const struct shape *g, const struct work *w, struct
 #elif defined(POSITION)
     *out = root.k;
 #elif defined(BEST) /* a key forgets the signs of zeros, and which part was a NaN */
-    const BASE re = OF_BITS(BASE, w->initial[0]), im = OF_BITS(BASE, w->initial[1]);
+    const BASE re = INITIAL(BASE, 0), im = INITIAL(BASE, 1);
     const best first = of((V)(re, im), -1, w->flags);
     if (w->has_initial && !is_less(root, first)) *out = (V)(re, im);
     else *out = LOAD(a_at + at.in + element(g, root.k).in, a);
 #elif defined(EXTREME)
-    const BASE initial = OF_BITS(BASE, w->initial[0]);
+    const BASE initial = INITIAL(BASE, 0);
     WIDE(ITEMS, BASE) all = initial;
     const ACC first = FIRST(key_of(all, w->flags));
     *out = w->has_initial && first <= root ? initial : from_key(root, w->flags);
 #else
-    ONE start = (ONE)OF_BITS(ACC, w->initial[0]);
+    ONE start = (ONE)INITIAL(ACC, 0);
 #if PAIRS == 2
-    start.s1 = OF_BITS(ACC, w->initial[1]);
+    start.s1 = INITIAL(ACC, 1);
 #endif
     if (w->has_initial) root = fold_one(root, start);
 #if !defined(WHOLE) && !defined(PROD)
@@ -136,5 +108,3 @@ static void finish(OPERANDS, const struct shape *g, const struct work *w, struct
 #endif
 #endif
 }
-
-#endif

@@ -1,14 +1,11 @@
 /*
- * ladder.c - the OpenCL kernels of reduce: how a call becomes one or two jobs, each a launch or
- * two; how each kernel shares that work; the rows in the order of reading, and which of them
- * runs. Each kernel is in the file of its name, <kernel>.cl, which the device's driver
- * compiles.
+ * ladder.c - reduce on OpenCL: how a call becomes one or two jobs, each a launch or two; how
+ * each kernel shares that work; rows, candidates.
  *
  * Floor: every element is read once. What makes it hard: an output waits for a chain of
  * additions, whose order is fixed. tree/v1 has 128 independent lanes, for work-items on a GPU
  * and for vectors on a CPU.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "core/arrays/half.h"
@@ -17,28 +14,14 @@
 
 enum { FLIP = 1, VALUE = 2, SLOT = 32 }; /* bytes of an accumulator in scratch, at most */
 
-/* The structs that finish.cl declares for kernels. */
-typedef struct shape {
-    int64_t kept, reduced, outputs, count;
-    gop_cl_axes axes; /* out, in, where; without its fourth operand, and so the last member */
-} shape;
-
-typedef struct work {
-    int64_t leaves, nodes, each, counts;
-    uint64_t initial[2];
-    int64_t tasks;
-    int node_leaves, turns, flags, has_where, has_initial, is_mean, team, by_rows, inner,
-        unused;
-} work;
-
 /* One reduction of one array. A mean with a mask is two: the first one counts. */
 typedef struct reduce_job {
     gop_cl_build build;
-    shape shape;
-    work work;
+    struct shape shape;
+    struct work work;
     int64_t groups;   /* work-groups */
     int group, items; /* work-items of them; elements of a vector */
-    int shared;       /* where the options begin that the root's build has too */
+    size_t shared;    /* where the options begin that the root's build has too */
 } reduce_job;
 
 typedef struct planned {
@@ -47,8 +30,7 @@ typedef struct planned {
 } planned;
 
 /* A row's part: work and groups of a job, and what its build defines besides. */
-typedef void (*sharing)(const gop_ctx *ctx, const gop_task *task, reduce_job *job,
-                        char *options, size_t room);
+typedef void (*sharing)(const gop_ctx *ctx, const gop_task *task, reduce_job *job);
 
 /* ---- what is made of which dtype ---- */
 
@@ -71,33 +53,21 @@ typedef struct making {
 static making making_of(gop_reduce_op op, gop_dtype dtype)
 {
     const gop_cl_kind *const kind = &gop_cl_kinds[dtype];
-    const int parts = kind->parts, is_wide = kind->bytes == 8;
-    const char *const key = is_wide ? "long" : "int";
-    const char *const real = is_wide || is_whole(dtype) ? "double" : "float";
-    const char *const base = kind->base;
-    const char *const number = parts == 1 ? base : is_wide ? "double2" : "float2";
-    const int key_bytes = is_wide ? 8 : 4, real_bytes = is_wide || is_whole(dtype) ? 8 : 4;
-    switch (op) {
-    case GOP_ANY:
-    case GOP_ALL:
-        return (making){"TRUTH", key, "uchar", key_bytes, 1};
-    case GOP_MIN:
-    case GOP_MAX:
-        if (parts == 1) return (making){"EXTREME", key, base, key_bytes, 1};
-        return (making){"BEST", key, number, key_bytes, 1};
-    case GOP_ARGMIN:
-    case GOP_ARGMAX:
-        return (making){"BEST -DPOSITION", key, "long", key_bytes, 1};
-    case GOP_SUMSQ:
-        return (making){"SQUARES", real, real, real_bytes, 1};
-    default:
-        break;
-    }
-    const char *const word = op == GOP_PROD ? "PROD" : "TOTAL";
+    const int is_wide = kind->bytes == 8, bytes = is_wide ? 8 : 4;
+    const int is_double = is_wide || is_whole(dtype), real_bytes = is_double ? 8 : 4;
+    const char *const key = is_wide ? "long" : "int", *const real =
+                                                          is_double ? "double" : "float";
+    const char *const number = kind->parts == 1 ? kind->base : is_wide ? "double2" : "float2";
+    if (op == GOP_ANY || op == GOP_ALL) return (making){"TRUTH", key, "uchar", bytes, 1};
+    if (is_position(op)) return (making){"BEST -DPOSITION", key, "long", bytes, 1};
+    if (op == GOP_MIN || op == GOP_MAX)
+        return (making){kind->parts == 1 ? "EXTREME" : "BEST", key, number, bytes, 1};
+    if (op == GOP_SUMSQ) return (making){"SQUARES", real, real, real_bytes, 1};
     if (is_whole(dtype) && op != GOP_MEAN)
         return (making){op == GOP_PROD ? "PROD -DWHOLE" : "TOTAL -DWHOLE", "ulong", "ulong", 8,
                         1};
-    return (making){word, real, is_whole(dtype) ? "double" : number, real_bytes, parts};
+    return (making){op == GOP_PROD ? "PROD" : "TOTAL", real,
+                    is_whole(dtype) ? "double" : number, real_bytes, kind->parts};
 }
 
 static int needs_double(gop_reduce_op op, gop_dtype dtype)
@@ -117,7 +87,7 @@ static uint64_t bits_of(gop_dtype dtype, double value)
     return bits;
 }
 
-static void set_initial(const gop_task *task, work *w)
+static void set_initial(const gop_task *task, struct work *w)
 {
     const gop_reduce_params *const p = &task->call->params.reduce;
     const int is_extreme = p->op == GOP_MIN || p->op == GOP_MAX;
@@ -135,15 +105,15 @@ static void set_initial(const gop_task *task, work *w)
 /* ---- jobs ---- */
 
 /* Whether neighbours in memory belong to several outputs rather than to one. */
-static int is_across(const shape *s)
+static int is_across(const struct shape *s)
 {
     return s->kept && s->reduced &&
-           gop_cl_magnitude(s->axes.stride[1][s->kept - 1]) <
-               gop_cl_magnitude(s->axes.stride[1][s->kept + s->reduced - 1]);
+           gop_magnitude(s->axes.stride[1][s->kept - 1]) <
+               gop_magnitude(s->axes.stride[1][s->kept + s->reduced - 1]);
 }
 
 /* Of a mask itself, into dense outputs. */
-static void set_counting(shape *s)
+static void set_counting(struct shape *s)
 {
     int64_t stride = 1;
     memcpy(s->axes.stride[1], s->axes.stride[2], sizeof s->axes.stride[1]);
@@ -157,27 +127,23 @@ static void plan_job(const gop_ctx *ctx, const gop_task *task, gop_reduce_op op,
 {
     const making m = making_of(op, dtype);
     const gop_cl_kind *const kind = &gop_cl_kinds[dtype];
+    const struct shape *const s = &job->shape;
     const int is_best = strncmp(m.word, "BEST", 4) == 0, parts = kind->parts;
-    char more[96] = "", constants[32] = "";
     job->items = bytes && !is_best ? bytes / (m.bytes * m.pairs) : 1;
     if (job->items * parts > 16) job->items = 16 / parts; /* no vector is longer */
-    job->work.leaves = gop_cl_ceil(job->shape.count, LEAF);
+    job->work.leaves = gop_cl_ceil(s->count, LEAF);
     job->work.turns = 1;
-    share(ctx, task, job, more, sizeof more);
+    share(ctx, task, job);
+    gop_cl_define(&job->build, " -DITEMS=%d -DLANES=%d -DRLANES=%d ", job->items,
+                  job->items * parts, job->items * m.pairs);
+    job->shared = strlen(job->build.options);
+    gop_cl_define(&job->build, "-DBASE=%s -D%s -D%s -DACC=%s -DOUT=%s -DINDEX=%s%s%s",
+                  kind->base, kind->word, m.word, m.accumulator, m.out,
+                  gop_cl_index(gop_cl_larger(s->outputs, s->count)),
+                  needs_double(op, dtype) ? " -DDOUBLE" : "", gop_cl_quotients(ctx));
+    gop_cl_define(&job->build, " -DROOT_GROUP=%d", job->group);
     if (job->work.team)
-        snprintf(constants, sizeof constants, " -DKEPT=%d -DREDUCED=%d", (int)job->shape.kept,
-                 (int)job->shape.reduced);
-    job->shared =
-        snprintf(job->build.options, GOP_CL_OPTIONS, "-DITEMS=%d -DLANES=%d -DRLANES=%d%s ",
-                 job->items, job->items * parts, job->items * m.pairs, more);
-    snprintf(job->build.options + job->shared, GOP_CL_OPTIONS - (size_t)job->shared,
-             "-DBASE=%s -D%s -D%s -DACC=%s -DOUT=%s -DINDEX=%s -DROOT_GROUP=%d%s%s%s",
-             kind->base, kind->word, m.word, m.accumulator, m.out,
-             job->shape.outputs < INT64_C(1) << 31 && job->shape.count < INT64_C(1) << 31
-                 ? "uint"
-                 : "ulong",
-             job->group, needs_double(op, dtype) ? " -DDOUBLE" : "", gop_cl_quotients(ctx),
-             constants);
+        gop_cl_define(&job->build, " -DKEPT=%d -DREDUCED=%d", (int)s->kept, (int)s->reduced);
 }
 
 static size_t partial_bytes(const reduce_job *job)
@@ -193,27 +159,25 @@ static gop_status run_job(gop_ctx *ctx, const reduce_job *job, const gop_array *
                           int scratch_is_written)
 {
     enum { EACH = 8 }; /* nodes of a work-item of the root, at least */
-    gop_cl_launch l = gop_cl_launch_of(&job->build, job->groups * job->group, job->group);
-    gop_cl_give(&l, out, 1);
-    gop_cl_give(&l, in, 0);
-    gop_cl_give(&l, mask, 0);
-    gop_cl_give(&l, scratch, scratch_is_written);
-    gop_cl_say(&l, sizeof job->shape - sizeof *job->shape.axes.stride, &job->shape);
-    GOP_CL_SAY(&l, job->work);
+    static const gop_cl_names names = {.source = "reduce/root", .kernel = "reduce_root_kernel"};
+    gop_cl_build root = {&names, ""};
+    struct work work = job->work;
+    gop_cl_launch l = {.build = &job->build,
+                       .items = job->groups * job->group,
+                       .group = job->group,
+                       .operand = {GOP_CL_WRITES(out),
+                                   GOP_CL_READS(in),
+                                   GOP_CL_READS(mask),
+                                   {scratch, scratch_is_written, 0}},
+                       .value = {GOP_CL_VALUE_OF_AXES(3, job->shape), GOP_CL_VALUE(work)}};
     GOP_TRY(gop_cl_run(ctx, &l));
-    if (job->work.nodes <= 1) return GOP_OK;
-    work folding = job->work;
-    folding.team = 1;
-    while (2 * folding.team <= job->group && folding.team * EACH < folding.nodes)
-        folding.team *= 2;
-    folding.each = 1;
-    while (folding.each * folding.team < folding.nodes) folding.each *= 2;
-    l.source = "reduce/root";
-    l.kernel = "reduce_root_kernel";
-    l.options += job->shared;
-    l.value[1].at = &folding;
-    l.local[0] = (size_t)job->group;
-    l.global[0] = (size_t)(job->shape.outputs * folding.team);
+    if (work.nodes <= 1) return GOP_OK;
+    work.team = work.each = 1;
+    while (2 * work.team <= job->group && work.team * EACH < work.nodes) work.team *= 2;
+    while (work.each * work.team < work.nodes) work.each *= 2;
+    gop_cl_define(&root, "%s", job->build.options + job->shared);
+    l.build = &root;
+    l.items = job->shape.outputs * work.team;
     return gop_cl_run(ctx, &l);
 }
 
@@ -236,8 +200,8 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 }
 
 /* Fills the plan of a row in vectors of `bytes`, 0: of one element. */
-static gop_status plan_of(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                          int bytes, sharing share, gop_plan *plan)
+static gop_status plan_of(const gop_ctx *ctx, const gop_task *task, int bytes, sharing share,
+                          gop_plan *plan)
 {
     static const char *const names_of[] = {"sum", "prod", "min",    "max",    "mean",
                                            "any", "all",  "argmin", "argmax", "reduce"};
@@ -250,11 +214,10 @@ static gop_status plan_of(const gop_ctx *ctx, const gop_task *task, const gop_cl
     GOP_TRY(
         gop_cl_need_double(ctx, names_of[params->op], dtype, needs_double(params->op, dtype)));
     if (params->op == GOP_MEAN) GOP_TRY(gop_cl_need_quotients(ctx, names_of[GOP_MEAN], dtype));
-    memset(p, 0, sizeof *p);
-    job->build.names = names;
+    *p = (planned){.job.build = job->build, .counting.build = job->build};
     plan->launch = launch;
-    job->shape = (shape){g->kept, g->reduced, g->outputs, g->count, {0}};
-    GOP_TRY(gop_cl_set_axes(names, "", g->kept + g->reduced, g->extent, 3, stride,
+    job->shape = (struct shape){g->kept, g->reduced, g->outputs, g->count, {0}};
+    GOP_TRY(gop_cl_set_axes(&job->build, "", g->kept + g->reduced, g->extent, 3, stride,
                             &job->shape.axes));
     set_initial(task, &job->work);
     job->work.has_where = params->has_where;
@@ -267,7 +230,6 @@ static gop_status plan_of(const gop_ctx *ctx, const gop_task *task, const gop_cl
     plan->scratch = partial_bytes(job);
     if (params->op != GOP_MEAN || !params->has_where) return GOP_OK;
     p->counts = 1;
-    p->counting.build.names = names;
     p->counting.shape = job->shape;
     p->counting.work.counts = -1;
     set_counting(&p->counting.shape);
@@ -286,7 +248,7 @@ static gop_status plan_of(const gop_ctx *ctx, const gop_task *task, const gop_cl
  */
 
 typedef struct lesson {
-    gop_cl_names names;
+    gop_cl_build build;
     int64_t groups;
     int group;
 } lesson;
@@ -296,67 +258,59 @@ static gop_status sum_groups(gop_ctx *ctx, const gop_task *task, const gop_array
                              const gop_array *from, int64_t n, int64_t groups)
 {
     const lesson *const own = GOP_OWN(const lesson, task->plan);
-    gop_cl_build build = {.names = &own->names};
-    snprintf(build.options, sizeof build.options, "-DT=%s -DR=%s -DGROUP=%d%s",
-             gop_cl_kinds[from->dtype].base, gop_cl_kinds[to->dtype].base, own->group,
-             to->dtype == GOP_FLOAT64 ? " -DDOUBLE" : "");
-    gop_cl_launch l = gop_cl_launch_of(&build, groups * own->group, own->group);
-    gop_cl_give(&l, to, 1);
-    gop_cl_give(&l, from, 0);
-    GOP_CL_SAY(&l, n);
-    return gop_cl_run(ctx, &l);
+    gop_cl_build build = own->build;
+    gop_cl_define(&build, "-DT=%s -DR=%s -DGROUP=%d%s", gop_cl_kinds[from->dtype].base,
+                  gop_cl_kinds[to->dtype].base, own->group,
+                  to->dtype == GOP_FLOAT64 ? " -DDOUBLE" : "");
+    return gop_cl_run(ctx, &(gop_cl_launch){.build = &build,
+                                            .items = groups * own->group,
+                                            .group = own->group,
+                                            .operand = {GOP_CL_WRITES(to), GOP_CL_READS(from)},
+                                            .value = {GOP_CL_VALUE(n)}});
 }
 
+/* Sums of groups, then their sum; or, without scratch memory, one launch of groups that all add
+ * to the result, after one of no numbers, which clears it. */
 static gop_status launch_lesson(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const int64_t n = task->geometry.reduction.count;
     const int64_t groups = GOP_OWN(const lesson, task->plan)->groups;
-    const gop_array sums = gop_cl_in_scratch(task->scratch, 0, task->out[0].dtype, groups);
+    const gop_array *const out = &task->out[0], *const in = &task->in[0];
+    const gop_array sums = gop_cl_in_scratch(task->scratch, 0, out->dtype, groups);
     (void)step;
-    GOP_TRY(sum_groups(ctx, task, &sums, &task->in[0], n, groups));
-    return sum_groups(ctx, task, &task->out[0], &sums, groups, 1);
+    if (!task->plan->scratch) {
+        GOP_TRY(sum_groups(ctx, task, out, in, 0, 1));
+        return sum_groups(ctx, task, out, in, n, groups);
+    }
+    GOP_TRY(sum_groups(ctx, task, &sums, in, n, groups));
+    return sum_groups(ctx, task, out, &sums, groups, 1);
 }
 
 /* As many groups as fit the device. Refuses all but the sum of a whole contiguous array.
  * Tunable "group". */
-static gop_status by_groups(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                            gop_plan *plan)
+static gop_status by_adding_groups(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     enum { EACH = 4096, GROUPS = 8 }; /* numbers of a group at least; groups of a unit */
     const gop_reduction *const g = &task->geometry.reduction;
     const gop_reduce_params *const params = &task->call->params.reduce;
-    const int64_t most = (int64_t)ctx->info.processors * GROUPS;
-    const int64_t groups = gop_cl_ceil(g->count, EACH);
     lesson *const own = GOP_OWN(lesson, plan);
     if (params->op != GOP_SUM || params->has_where || params->has_initial)
-        return gop_fail(GOP_REFUSED, "reduce: this kernel only sums, without where or initial");
+        return gop_cl_refuse(&own->build, "only sums, without where or initial");
     if (g->outputs != 1 || g->count == 0 || g->reduced > 1 ||
         (g->reduced == 1 && g->in[0] != 1))
-        return gop_fail(GOP_REFUSED, "reduce: this kernel sums one whole contiguous array that "
-                                     "is not empty");
+        return gop_cl_refuse(&own->build, "sums one whole contiguous array that is not empty");
     GOP_TRY(gop_cl_need_double(ctx, "sum", GOP_FLOAT64, task->in[0].dtype == GOP_FLOAT64));
-    *own = (lesson){*names, groups < most ? groups : most, 1};
+    own->groups = gop_cl_smaller(gop_cl_ceil(g->count, EACH), ctx->info.processors * GROUPS);
+    own->group = 1;
     while (own->group * 2 <= gop_cl_group(ctx, task->tune[0])) own->group *= 2;
     plan->launch = launch_lesson;
-    plan->scratch = (size_t)own->groups * 8;
     return GOP_OK;
 }
 
-/* One launch of groups that all add to the result, after one of no numbers, which clears it. */
-static gop_status launch_atomic(gop_ctx *ctx, const gop_task *task, int64_t step)
+static gop_status by_groups(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    (void)step;
-    GOP_TRY(sum_groups(ctx, task, &task->out[0], &task->in[0], 0, 1));
-    return sum_groups(ctx, task, &task->out[0], &task->in[0], task->geometry.reduction.count,
-                      GOP_OWN(const lesson, task->plan)->groups);
-}
-
-static gop_status by_adding_groups(const gop_ctx *ctx, const gop_task *task,
-                                   const gop_cl_names *names, gop_plan *plan)
-{
-    GOP_TRY(by_groups(ctx, task, names, plan));
-    plan->launch = launch_atomic;
-    plan->scratch = 0;
+    GOP_TRY(by_adding_groups(ctx, task, plan));
+    plan->scratch = (size_t)GOP_OWN(const lesson, plan)->groups * 8;
     return GOP_OK;
 }
 
@@ -365,7 +319,7 @@ static gop_status by_adding_groups(const gop_ctx *ctx, const gop_task *task,
 enum { LOADED = 16 }; /* bytes of accumulators that a work-item loads elements for at once */
 
 /* Nodes of an output, of 2^node_leaves leaves. */
-static void set_nodes(work *w, int node_leaves)
+static void set_nodes(struct work *w, int node_leaves)
 {
     w->node_leaves = node_leaves;
     w->nodes = w->leaves ? gop_cl_ceil(w->leaves, INT64_C(1) << node_leaves) : 1;
@@ -375,7 +329,7 @@ static void set_nodes(work *w, int node_leaves)
  * where a vector may begin. */
 static int has_vectors(const gop_task *task, const reduce_job *job)
 {
-    const shape *const s = &job->shape;
+    const struct shape *const s = &job->shape;
     const int64_t inner = is_across(s) ? s->kept - 1 : s->kept;
     const int64_t bytes = gop_cl_item(task->in[0].dtype), *const stride = s->axes.stride[1];
     uint64_t bits = (uintptr_t)task->in[0].data / (uint64_t)bytes;
@@ -384,7 +338,7 @@ static int has_vectors(const gop_task *task, const reduce_job *job)
         return 0;
     if (is_across(s)) bits |= (uint64_t)s->axes.extent[inner];
     for (int64_t d = 0; d <= s->kept; d++)
-        if (d != inner) bits |= gop_cl_magnitude(stride[d]);
+        if (d != inner) bits |= gop_magnitude(stride[d]);
     return bits % (uint64_t)job->items == 0;
 }
 
@@ -392,8 +346,8 @@ static int has_vectors(const gop_task *task, const reduce_job *job)
 static void set_teams(const gop_task *task, reduce_job *job, int group, int across)
 {
     enum { SIDE_BY_SIDE = 32 }; /* outputs that are neighbours, at most */
-    const shape *const s = &job->shape;
-    work *const w = &job->work;
+    const struct shape *const s = &job->shape;
+    struct work *const w = &job->work;
     const int most = job->items > 1 ? (int)task->tune[1] : SIDE_BY_SIDE;
     int lanes = 1, side = 1;
     while (lanes < LANES && lanes < s->count) lanes *= 2;
@@ -409,7 +363,7 @@ static void set_teams(const gop_task *task, reduce_job *job, int group, int acro
 static void set_tasks(reduce_job *job, int group, int across, int64_t wanted)
 {
     enum { LEVELS = 6, SHARE = 4 }; /* 2^6 leaves of a node at most; leaves of a team */
-    work *const w = &job->work;
+    struct work *const w = &job->work;
     const int64_t units = job->shape.outputs / (across ? job->items : 1);
     const int side = group / w->team;
     int levels = 0;
@@ -430,11 +384,10 @@ static void set_tasks(reduce_job *job, int group, int across, int64_t wanted)
 }
 
 /* Tunables "group", "side" and "units". */
-static void share_tree(const gop_ctx *ctx, const gop_task *task, reduce_job *job, char *options,
-                       size_t room)
+static void share_tree(const gop_ctx *ctx, const gop_task *task, reduce_job *job)
 {
-    const shape *const s = &job->shape;
-    work *const w = &job->work;
+    const struct shape *const s = &job->shape;
+    struct work *const w = &job->work;
     const int across = is_across(s), is_vector = has_vectors(task, job);
     const int64_t wanted = ctx->info.processors * task->tune[2];
     int group = 32;
@@ -447,14 +400,13 @@ static void share_tree(const gop_ctx *ctx, const gop_task *task, reduce_job *job
         w->tasks > wanted ? gop_cl_ceil(w->tasks, gop_cl_ceil(w->tasks, wanted)) : w->tasks;
     job->group = group;
     if (is_vector)
-        snprintf(options, room, "%s -DTEAM=%d -DTURNS=%d", across ? " -DACROSS" : "", w->team,
-                 w->turns);
+        gop_cl_define(&job->build, "%s -DTEAM=%d -DTURNS=%d", across ? " -DACROSS" : "",
+                      w->team, w->turns);
 }
 
-static gop_status by_teams(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                           gop_plan *plan)
+static gop_status by_teams(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    return plan_of(ctx, task, names, LOADED, share_tree, plan);
+    return plan_of(ctx, task, LOADED, share_tree, plan);
 }
 
 /* ---- chunked: vectors, for CPUs ---- */
@@ -485,7 +437,7 @@ static void share_rows(const gop_ctx *ctx, reduce_job *job, int64_t wanted)
 static void share_columns(const gop_ctx *ctx, reduce_job *job, int64_t wanted, int strip)
 {
     enum { MOST_LEAVES = 6 }; /* a node of columns is 2^6 leaves at most */
-    const shape *const s = &job->shape;
+    const struct shape *const s = &job->shape;
     const int64_t inner = s->kept - 1, line = s->axes.extent[inner];
     const int is_narrow = s->count >= LEAF && s->reduced == 1 &&
                           s->axes.stride[1][inner] == 1 && s->axes.stride[1][s->kept] == line &&
@@ -507,18 +459,17 @@ static void share_columns(const gop_ctx *ctx, reduce_job *job, int64_t wanted, i
 static int are_turned(const gop_task *task, const reduce_job *job)
 {
     enum { MOST = 16 };
-    const shape *const s = &job->shape;
+    const struct shape *const s = &job->shape;
     return s->kept == 1 && s->reduced == 1 && s->count > 1 && s->count <= MOST &&
            (s->count & (s->count - 1)) == 0 && s->axes.stride[1][1] == 1 &&
            s->axes.stride[1][0] == s->count && !job->work.has_where && job->items > 1 &&
            gop_cl_kinds[task->in[0].dtype].parts == 1;
 }
 
-static void share_chunks(const gop_ctx *ctx, const gop_task *task, reduce_job *job,
-                         char *options, size_t room)
+static void share_chunks(const gop_ctx *ctx, const gop_task *task, reduce_job *job)
 {
     enum { FEW = 64 }; /* elements of an output: many outputs then go side by side */
-    const shape *const s = &job->shape;
+    const struct shape *const s = &job->shape;
     const int64_t wanted = (int64_t)ctx->info.processors * CHUNKS_PER_UNIT;
     const int of_best = job->items == 1 ? VECTOR / 4 : 1; /* no vectors, but as many numbers */
     const int strip = (int)task->tune[0] * of_best;
@@ -527,16 +478,14 @@ static void share_chunks(const gop_ctx *ctx, const gop_task *task, reduce_job *j
         return;
     }
     share_columns(ctx, job, wanted, strip);
-    const int used = snprintf(options, room, " -DCOLUMNS -DSTRIP=%d", strip);
-    if (are_turned(task, job))
-        snprintf(options + used, room - (size_t)used, " -DFEW=%d", (int)s->count);
+    gop_cl_define(&job->build, " -DCOLUMNS -DSTRIP=%d", strip);
+    if (are_turned(task, job)) gop_cl_define(&job->build, " -DFEW=%d", (int)s->count);
 }
 
 /* Tunable "strip". */
-static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                            gop_plan *plan)
+static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    return plan_of(ctx, task, names, VECTOR, share_chunks, plan);
+    return plan_of(ctx, task, VECTOR, share_chunks, plan);
 }
 
 /* ---- rows, and which of them runs ---- */

@@ -2,9 +2,6 @@
  * lecture.cl - what the lecture's kernels share: numbers T of which sums R are made, and the sum
  * of a work-group, which meets once.
  */
-#ifndef LECTURE_CL
-#define LECTURE_CL
-
 #if defined(DOUBLE)
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
@@ -28,5 +25,3 @@ static void sum_of_group(__local R *sum, __global const T *from, long n)
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 }
-
-#endif

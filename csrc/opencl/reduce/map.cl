@@ -8,9 +8,6 @@
  *   EXTREME and TRUTH: the least of keys, integers in the order of the elements;
  *   BEST: the least key and where it is, one element at a time.
  */
-#ifndef MAP_CL
-#define MAP_CL
-
 #include "opencl/halves.cl"
 
 #if defined(COMPLEX) && (defined(TOTAL) || defined(PROD))
@@ -101,41 +98,26 @@ typedef struct best {
 #endif
 
 /* What changes nothing that it folds with. */
-#if defined(BEST) && defined(COMPLEX)
-#define NONE(T)                                                                                \
-    const T x = {MOST, MOST, LONG_MAX};                                                        \
-    return x;
-#elif defined(BEST)
-#define NONE(T)                                                                                \
-    const T x = {MOST, LONG_MAX};                                                              \
-    return x;
-#elif defined(EXTREME) || defined(TRUTH)
-#define NONE(T) return (T)MOST;
-#elif defined(PROD) && defined(COMPLEX)
-#define NONE(T)                                                                                \
-    T x = (T)1;                                                                                \
-    x.odd = 0;                                                                                 \
-    return x;
-#elif defined(PROD)
-#define NONE(T) return (T)1;
-#elif defined(WHOLE)
-#define NONE(T) return (T)0;
-#else
-#define NONE(T) return (T)(-0.0f); /* +0.0 would change -0.0 */
-#endif
-
-static ONE none_one(void)
-{
-    NONE(ONE)
-}
-#if ITEMS == 1
-#define none none_one
-#else
 static R none(void)
 {
-    NONE(R)
-}
+#if defined(BEST) && defined(COMPLEX)
+    const R x = {MOST, MOST, LONG_MAX};
+#elif defined(BEST)
+    const R x = {MOST, LONG_MAX};
+#elif defined(EXTREME) || defined(TRUTH)
+    const R x = (R)MOST;
+#elif defined(PROD) && defined(COMPLEX)
+    R x = (R)1;
+    x.odd = 0;
+#elif defined(PROD)
+    const R x = (R)1;
+#elif defined(WHOLE)
+    const R x = (R)0;
+#else
+    const R x = (R)(-0.0f); /* +0.0 would change -0.0 */
 #endif
+    return x;
+}
 
 /* k: of BEST, the element's position. */
 static R of(V x, long k, int flags)
@@ -235,5 +217,3 @@ static R fold(R a, R b)
 #define FOLD_NODES(a, b) fold_one(a, b)
 #endif
 #include "opencl/tree.cl"
-
-#endif

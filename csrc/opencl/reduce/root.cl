@@ -24,7 +24,7 @@ __kernel void reduce_root_kernel(OPERANDS, const struct shape g, const struct wo
         for (int b = 0; b < AT_ONCE; b++)
             if (i + b < count) push(waiting, i + b, next[b]);
     }
-    node[item] = count > 0 ? root_of(waiting, count) : none_one();
+    node[item] = count > 0 ? root_of(waiting, count) : none();
     for (int d = 1; d < w.team; d *= 2) {
         barrier(CLK_LOCAL_MEM_FENCE);
         if (t % (2 * d) == 0) node[item] = fold_one(node[item], node[item + d]);

@@ -90,12 +90,16 @@ enum {
     CL_PROFILING_COMMAND_END = 0x1283,
 };
 
+/* How the arguments end of functions that ask, and of those that fill a queue. */
+#define ASKED cl_uint, size_t, void *, size_t *
+#define EVENTS cl_uint, const cl_event *, cl_event *
+
 /* Every entry point: X(result, name, arguments). */
 #define GOP_CL_FUNCTIONS(X)                                                                    \
     X(cl_int, clGetPlatformIDs, (cl_uint, cl_platform *, cl_uint *))                           \
-    X(cl_int, clGetPlatformInfo, (cl_platform, cl_uint, size_t, void *, size_t *))             \
+    X(cl_int, clGetPlatformInfo, (cl_platform, ASKED))                                         \
     X(cl_int, clGetDeviceIDs, (cl_platform, cl_flags, cl_uint, cl_device *, cl_uint *))        \
-    X(cl_int, clGetDeviceInfo, (cl_device, cl_uint, size_t, void *, size_t *))                 \
+    X(cl_int, clGetDeviceInfo, (cl_device, ASKED))                                             \
     X(cl_context, clCreateContext,                                                             \
       (const intptr_t *, cl_uint, const cl_device *,                                           \
        void (*)(const char *, const void *, size_t, void *), void *, cl_int *))                \
@@ -106,21 +110,16 @@ enum {
     X(cl_mem, clCreateSubBuffer, (cl_mem, cl_flags, cl_uint, const void *, cl_int *))          \
     X(cl_int, clReleaseMemObject, (cl_mem))                                                    \
     X(cl_int, clEnqueueReadBuffer,                                                             \
-      (cl_queue, cl_mem, cl_bool, size_t, size_t, void *, cl_uint, const cl_event *,           \
-       cl_event *))                                                                            \
+      (cl_queue, cl_mem, cl_bool, size_t, size_t, void *, EVENTS))                             \
     X(cl_int, clEnqueueWriteBuffer,                                                            \
-      (cl_queue, cl_mem, cl_bool, size_t, size_t, const void *, cl_uint, const cl_event *,     \
-       cl_event *))                                                                            \
+      (cl_queue, cl_mem, cl_bool, size_t, size_t, const void *, EVENTS))                       \
     X(cl_int, clEnqueueFillBuffer,                                                             \
-      (cl_queue, cl_mem, const void *, size_t, size_t, size_t, cl_uint, const cl_event *,      \
-       cl_event *))                                                                            \
+      (cl_queue, cl_mem, const void *, size_t, size_t, size_t, EVENTS))                        \
     X(void *, clEnqueueMapBuffer,                                                              \
-      (cl_queue, cl_mem, cl_bool, cl_flags, size_t, size_t, cl_uint, const cl_event *,         \
-       cl_event *, cl_int *))                                                                  \
-    X(cl_int, clEnqueueUnmapMemObject,                                                         \
-      (cl_queue, cl_mem, void *, cl_uint, const cl_event *, cl_event *))                       \
-    X(cl_int, clEnqueueMarkerWithWaitList, (cl_queue, cl_uint, const cl_event *, cl_event *))  \
-    X(cl_int, clGetEventProfilingInfo, (cl_event, cl_uint, size_t, void *, size_t *))          \
+      (cl_queue, cl_mem, cl_bool, cl_flags, size_t, size_t, EVENTS, cl_int *))                 \
+    X(cl_int, clEnqueueUnmapMemObject, (cl_queue, cl_mem, void *, EVENTS))                     \
+    X(cl_int, clEnqueueMarkerWithWaitList, (cl_queue, EVENTS))                                 \
+    X(cl_int, clGetEventProfilingInfo, (cl_event, ASKED))                                      \
     X(cl_int, clReleaseEvent, (cl_event))                                                      \
     X(cl_program, clCreateProgramWithSource,                                                   \
       (cl_context, cl_uint, const char **, const size_t *, cl_int *))                          \
@@ -130,20 +129,17 @@ enum {
     X(cl_int, clBuildProgram,                                                                  \
       (cl_program, cl_uint, const cl_device *, const char *, void (*)(cl_program, void *),     \
        void *))                                                                                \
-    X(cl_int, clGetProgramInfo, (cl_program, cl_uint, size_t, void *, size_t *))               \
-    X(cl_int, clGetProgramBuildInfo,                                                           \
-      (cl_program, cl_device, cl_uint, size_t, void *, size_t *))                              \
+    X(cl_int, clGetProgramInfo, (cl_program, ASKED))                                           \
+    X(cl_int, clGetProgramBuildInfo, (cl_program, cl_device, ASKED))                           \
     X(cl_int, clReleaseProgram, (cl_program))                                                  \
     X(cl_kernel, clCreateKernel, (cl_program, const char *, cl_int *))                         \
     X(cl_int, clReleaseKernel, (cl_kernel))                                                    \
-    X(cl_int, clGetKernelInfo, (cl_kernel, cl_uint, size_t, void *, size_t *))                 \
-    X(cl_int, clGetKernelArgInfo, (cl_kernel, cl_uint, cl_uint, size_t, void *, size_t *))     \
-    X(cl_int, clGetKernelWorkGroupInfo,                                                        \
-      (cl_kernel, cl_device, cl_uint, size_t, void *, size_t *))                               \
+    X(cl_int, clGetKernelInfo, (cl_kernel, ASKED))                                             \
+    X(cl_int, clGetKernelArgInfo, (cl_kernel, cl_uint, ASKED))                                 \
+    X(cl_int, clGetKernelWorkGroupInfo, (cl_kernel, cl_device, ASKED))                         \
     X(cl_int, clSetKernelArg, (cl_kernel, cl_uint, size_t, const void *))                      \
     X(cl_int, clEnqueueNDRangeKernel,                                                          \
-      (cl_queue, cl_kernel, cl_uint, const size_t *, const size_t *, const size_t *, cl_uint,  \
-       const cl_event *, cl_event *))
+      (cl_queue, cl_kernel, cl_uint, const size_t *, const size_t *, const size_t *, EVENTS))
 
 typedef struct gop_cl_table {
 #define X(result, name, arguments) result(*name) arguments;

@@ -2,6 +2,8 @@
  * launch.c - one launch: operands become buffers, values arguments, and the NDRange whole
  * work-groups; and what plans have in common before it.
  */
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "opencl/runtime/runtime.h"
@@ -24,45 +26,23 @@ const gop_cl_kind gop_cl_kinds[GOP_NDTYPES] = {
     [GOP_COMPLEX128] = {"double", "double", "COMPLEX", 2, 8},
 };
 
-/* Where the arguments of a launch are: they are set in their order. */
-typedef struct setting {
-    gop_cl_kernel *kernel;
-    cl_uint next;
-    size_t used; /* bytes of those before it */
-} setting;
-
-/* The next one, unless the kernel is known to have it. */
-static gop_status set_next(setting *s, size_t bytes, const void *at, int may_have_it)
-{
-    const cl_uint index = s->next++;
-    unsigned char *const said = s->kernel->said + s->used;
-    const int is_kept = at && s->used + bytes <= sizeof s->kernel->said;
-    if (is_kept) s->used += bytes;
-    if (is_kept && may_have_it && memcmp(said, at, bytes) == 0) return GOP_OK;
-    if (is_kept) memcpy(said, at, bytes);
-    return GOP_CL_CALL(clSetKernelArg, s->kernel->kernel, index, bytes, at);
-}
-
 static gop_status set_arguments(gop_cl_ctx *c, const gop_cl_launch *launch,
-                                const gop_cl_buffers *buffers, gop_cl_kernel *k)
+                                const gop_cl_buffers *buffers, cl_kernel kernel)
 {
-    const unsigned releases = gop_cl_releases;
-    const int is_set = k->is_set;
-    const int has_buffers = is_set && k->releases == releases && !c->device->shares_memory;
-    setting s = {k, 0, 0};
-    k->is_set = 0;
-    for (int i = 0; i < launch->operands; i++) {
+    cl_uint next = 0;
+    for (int i = 0; i < GOP_CL_OPERANDS && launch->operand[i].array; i++) {
         const gop_array *const array = launch->operand[i].array;
         size_t bytes;
         cl_mem buffer = gop_cl_buffer_at(c, buffers, array->data, &bytes);
-        const int64_t place = (int64_t)bytes / gop_cl_item(array->dtype) + launch->shift[i];
-        GOP_TRY(set_next(&s, sizeof buffer, &buffer, has_buffers));
-        GOP_TRY(set_next(&s, sizeof place, &place, is_set));
+        const int64_t place =
+            (int64_t)bytes / gop_cl_item(array->dtype) + launch->operand[i].shift;
+        GOP_TRY(GOP_CL_CALL(clSetKernelArg, kernel, next++, sizeof buffer, &buffer));
+        GOP_TRY(GOP_CL_CALL(clSetKernelArg, kernel, next++, sizeof place, &place));
     }
-    for (int v = 0; v < launch->values; v++)
-        GOP_TRY(set_next(&s, launch->value[v].bytes, launch->value[v].at, is_set));
-    k->is_set = 1;
-    k->releases = releases;
+    for (int v = 0; v < GOP_CL_VALUES; v++)
+        if (launch->value[v].bytes)
+            GOP_TRY(GOP_CL_CALL(clSetKernelArg, kernel, next++, launch->value[v].bytes,
+                                launch->value[v].at));
     return GOP_OK;
 }
 
@@ -80,29 +60,51 @@ gop_status gop_cl_enqueue(gop_cl_ctx *c, cl_kernel kernel, int dimensions, const
 gop_status gop_cl_run(gop_ctx *ctx, const gop_cl_launch *launch)
 {
     gop_cl_ctx *const c = gop_cl_of(ctx);
+    const gop_cl_names *const names = launch->build->names;
+    const int rows = launch->rows > 0 ? launch->rows : 1;
+    const size_t items[] = {(size_t)launch->items, (size_t)rows};
+    const size_t group[] = {(size_t)launch->group, (size_t)rows};
     gop_cl_buffers buffers;
-    gop_cl_kernel *kernel;
-    GOP_TRY(gop_cl_kernel_get(c, launch->source, launch->options, launch->kernel, &kernel));
-    GOP_TRY(gop_cl_buffers_take(c, launch->operand, launch->operands, &buffers));
+    cl_kernel kernel;
+    GOP_TRY(gop_cl_kernel_get(c, names->source, launch->build->options,
+                              launch->kernel ? launch->kernel : names->kernel, &kernel));
+    GOP_TRY(gop_cl_buffers_take(c, launch->operand, &buffers));
     gop_status status = set_arguments(c, launch, &buffers, kernel);
-    if (status == GOP_OK)
-        status = gop_cl_enqueue(c, kernel->kernel, launch->dimensions, launch->global,
-                                launch->local);
+    if (status == GOP_OK) status = gop_cl_enqueue(c, kernel, rows > 1 ? 2 : 1, items, group);
     return gop_cl_buffers_give(c, &buffers, status);
 }
 
 /* ---- what plans have in common ---- */
 
-gop_status gop_cl_set_axes(const gop_cl_names *names, const char *kind, int rank,
-                           const int64_t *extent, int operands, const int64_t *const stride[],
-                           gop_cl_axes *axes)
+void gop_cl_define(gop_cl_build *build, const char *format, ...)
 {
-    if (rank > GOP_CL_AXES)
-        return gop_fail(
-            GOP_REFUSED,
-            "%s: kernel '%s' takes %d %saxes that cannot be merged, this call has %d; "
-            "another device such as 'cpu' takes them",
-            names->op, names->row, GOP_CL_AXES, kind, rank);
+    const size_t used = strlen(build->options);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(build->options + used, sizeof build->options - used, format, arguments);
+    va_end(arguments);
+}
+
+gop_status gop_cl_refuse(const gop_cl_build *build, const char *format, ...)
+{
+    char said[400];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(said, sizeof said, format, arguments);
+    va_end(arguments);
+    return gop_fail(GOP_REFUSED, "%s: kernel '%s' %s", build->names->op, build->names->row,
+                    said);
+}
+
+gop_status gop_cl_set_axes(const gop_cl_build *build, const char *kind, int rank,
+                           const int64_t *extent, int operands, const int64_t *const stride[],
+                           struct axes *axes)
+{
+    if (rank > MOST_AXES)
+        return gop_cl_refuse(build,
+                             "takes %d %saxes that cannot be merged, this call has %d; another "
+                             "device such as 'cpu' takes them",
+                             MOST_AXES, kind, rank);
     axes->rank = rank;
     axes->size = 1;
     for (int axis = 0; axis < rank; axis++) {
@@ -113,15 +115,14 @@ gop_status gop_cl_set_axes(const gop_cl_names *names, const char *kind, int rank
     return GOP_OK;
 }
 
-gop_status gop_cl_need_group(const gop_ctx *ctx, const gop_cl_names *names, int64_t items,
+gop_status gop_cl_need_group(const gop_ctx *ctx, const gop_cl_build *build, int64_t items,
                              int64_t local)
 {
     const gop_device_info *const info = &ctx->info;
     if (items <= info->max_threads_per_block && local <= info->shared_per_block) return GOP_OK;
-    return gop_fail(
-        GOP_REFUSED,
-        "%s: kernel '%s' takes work-groups of %lld work-items and %lld bytes of local memory "
-        "here, but %s has at most %d and %lld",
-        names->op, names->row, (long long)items, (long long)local, gop_cl_device_name(ctx),
-        info->max_threads_per_block, (long long)info->shared_per_block);
+    return gop_cl_refuse(build,
+                         "takes work-groups of %lld work-items and %lld bytes of local memory "
+                         "here, but %s has at most %d and %lld",
+                         (long long)items, (long long)local, gop_cl_device_name(ctx),
+                         info->max_threads_per_block, (long long)info->shared_per_block);
 }

@@ -38,8 +38,6 @@ static slot *slot_of(const void *memory)
     return &slots[((uintptr_t)memory >> INSIDE) - 1];
 }
 
-_Atomic unsigned gop_cl_releases;
-
 /* An address for a buffer, or NULL. */
 static void *name_buffer(cl_mem buffer, size_t bytes)
 {
@@ -119,10 +117,7 @@ void gop_cl_release(gop_ctx *ctx, void *memory)
     const int class = class_of(s.bytes);
     if (class != NO_CLASS && c->kept[class].count < GOP_CL_KEPT)
         c->kept[class].buffer[c->kept[class].count++] = s.buffer;
-    else if (gop_cl_usable() == GOP_OK) {
-        gop_cl_releases++; /* before the handle can come again */
-        gop_cl.clReleaseMemObject(s.buffer);
-    }
+    else if (gop_cl_usable() == GOP_OK) gop_cl.clReleaseMemObject(s.buffer);
 }
 
 gop_status gop_cl_finish(gop_cl_ctx *c)
@@ -161,12 +156,6 @@ static void move_piece(void *argument, int64_t begin, int64_t end, int worker)
 }
 
 enum { GRAIN = 1 << 16 };
-
-static gop_status move_in_place(const gop_array *device, const gop_array *host, int packing)
-{
-    transfer t = {host, device->data, 0, gop_cl_item(host->dtype), packing};
-    return gop_services->parallel(elements(device), GRAIN, move_piece, &t);
-}
 
 /* Room for a piece, which a transfer uses until the queue is done. */
 static gop_status stage(gop_cl_ctx *c, size_t bytes, char **place)
@@ -207,18 +196,23 @@ static gop_status move_pieces(gop_cl_ctx *c, const gop_array *device, const gop_
     return GOP_OK;
 }
 
+static gop_status move(gop_ctx *ctx, const gop_array *device, const gop_array *host,
+                       int packing)
+{
+    transfer t = {host, device->data, 0, gop_cl_item(host->dtype), packing};
+    if (!gop_cl_of(ctx)->device->shares_memory)
+        return move_pieces(gop_cl_of(ctx), device, host, packing);
+    return gop_services->parallel(elements(device), GRAIN, move_piece, &t);
+}
+
 gop_status gop_cl_upload(gop_ctx *ctx, const gop_array *device, const gop_array *host)
 {
-    gop_cl_ctx *const c = gop_cl_of(ctx);
-    return c->device->shares_memory ? move_in_place(device, host, 1)
-                                    : move_pieces(c, device, host, 1);
+    return move(ctx, device, host, 1);
 }
 
 gop_status gop_cl_download(gop_ctx *ctx, const gop_array *host, const gop_array *device)
 {
-    gop_cl_ctx *const c = gop_cl_of(ctx);
-    return c->device->shares_memory ? move_in_place(device, host, 0)
-                                    : move_pieces(c, device, host, 0);
+    return move(ctx, device, host, 0);
 }
 
 /* ---- the buffers of a launch ---- */
@@ -259,12 +253,18 @@ static void release_buffers(gop_cl_buffers *buffers)
     buffers->count = 0;
 }
 
-gop_status gop_cl_buffers_take(gop_cl_ctx *c, const gop_cl_operand *operands, int count,
-                               gop_cl_buffers *b)
+/* A buffer of the host's memory, or NULL. */
+static cl_mem host_buffer(gop_cl_ctx *c, void *memory, size_t bytes, cl_int *code)
+{
+    return GOP_CL_MAKE(code, clCreateBuffer, c->device->context,
+                       CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, memory);
+}
+
+gop_status gop_cl_buffers_take(gop_cl_ctx *c, const gop_cl_operand *operands, gop_cl_buffers *b)
 {
     b->count = 0;
     if (!c->device->shares_memory) return GOP_OK;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < GOP_CL_OPERANDS && operands[i].array; i++) {
         uintptr_t begin, end;
         bounds(operands[i].array, &begin, &end);
         add_range(b, begin / BASE * BASE, (end + BASE - 1) / BASE * BASE,
@@ -273,9 +273,7 @@ gop_status gop_cl_buffers_take(gop_cl_ctx *c, const gop_cl_operand *operands, in
     for (int i = 0; i < b->count; i++) {
         cl_int code = CL_SUCCESS;
         const uintptr_t begin = b->of[i].begin;
-        b->of[i].buffer = GOP_CL_MAKE(&code, clCreateBuffer, c->device->context,
-                                      CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
-                                      b->of[i].end - begin, (void *)begin);
+        b->of[i].buffer = host_buffer(c, (void *)begin, b->of[i].end - begin, &code);
         if (b->of[i].buffer) continue;
         release_buffers(b);
         /* Longer than a buffer may be: core cuts the call. */
@@ -290,8 +288,7 @@ gop_status gop_cl_buffer_from(gop_cl_ctx *c, void *address, size_t bytes, cl_mem
 {
     cl_int code = CL_SUCCESS;
     if (c->device->shares_memory) {
-        *buffer = GOP_CL_MAKE(&code, clCreateBuffer, c->device->context,
-                              CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, address);
+        *buffer = host_buffer(c, address, bytes, &code);
         return *buffer ? GOP_OK : gop_cl_check(code, "clCreateBuffer");
     }
     const size_t region[2] = {inside(address), bytes};
@@ -329,8 +326,7 @@ void gop_cl_try_sharing(gop_cl_ctx *c)
     if (!memory) return;
     const unsigned char one = 1;
     memset(memory, 0, BYTES);
-    cl_mem buffer = gop_cl.clCreateBuffer(
-        c->device->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, BYTES, memory, &code);
+    cl_mem buffer = host_buffer(c, memory, BYTES, &code);
     if (buffer &&
         !gop_cl.clEnqueueFillBuffer(c->queue, buffer, &one, 1, 0, BYTES, 0, NULL, NULL))
         c->device->is_coherent = !gop_cl.clFinish(c->queue) && memory[0] && memory[BYTES - 1];

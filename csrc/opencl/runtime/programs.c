@@ -184,12 +184,13 @@ static gop_status find_program(const gop_cl_device *d, const char *source, const
 }
 
 gop_status gop_cl_kernel_get(gop_cl_ctx *c, const char *source, const char *options,
-                             const char *name, gop_cl_kernel **kernel)
+                             const char *name, cl_kernel *kernel)
 {
     const gop_cl_built *program = NULL;
     cl_int code = CL_SUCCESS;
     for (int i = 0; i < c->kernels && i < GOP_CL_KERNELS; i++) {
-        gop_cl_kernel *const k = *kernel = &c->kernel[i];
+        const gop_cl_kernel *const k = &c->kernel[i];
+        *kernel = k->kernel;
         if (k->program->source == source && k->name == name &&
             strcmp(k->program->options, options) == 0)
             return GOP_OK;
@@ -198,12 +199,11 @@ gop_status gop_cl_kernel_get(gop_cl_ctx *c, const char *source, const char *opti
     const gop_status status = find_program(c->device, source, options, &program);
     pthread_mutex_unlock(&lock);
     GOP_TRY(status);
-    cl_kernel made = GOP_CL_MAKE(&code, clCreateKernel, program->program, name);
-    if (!made) return gop_cl_check(code, "clCreateKernel");
+    *kernel = GOP_CL_MAKE(&code, clCreateKernel, program->program, name);
+    if (!*kernel) return gop_cl_check(code, "clCreateKernel");
     gop_cl_kernel *const place = &c->kernel[c->kernels % GOP_CL_KERNELS]; /* the oldest goes */
     if (c->kernels >= GOP_CL_KERNELS) gop_cl.clReleaseKernel(place->kernel);
-    *place = (gop_cl_kernel){program, name, made, 0, 0, {0}};
-    *kernel = place;
+    *place = (gop_cl_kernel){program, name, *kernel};
     c->kernels++;
     if (c->kernels == 2 * GOP_CL_KERNELS) c->kernels = GOP_CL_KERNELS;
     return GOP_OK;

@@ -66,17 +66,13 @@ gop_status gop_cl_use_device(int ordinal, gop_cl_device **device) GOP_MUST_CHECK
 
 /* ---- contexts ---- */
 
-enum { GOP_CL_KERNELS = 64, GOP_CL_CLASSES = 12, GOP_CL_KEPT = 8, GOP_CL_SAID = 1 << 10 };
+enum { GOP_CL_KERNELS = 64, GOP_CL_CLASSES = 12, GOP_CL_KEPT = 8 };
 
-/* A kernel belongs to one thread, which sets the arguments that differ from its last launch's:
- * of repeated steps these are few. */
+/* A kernel belongs to one thread, which sets its arguments. */
 typedef struct gop_cl_kernel {
     const struct gop_cl_built *program;
     const char *name;
     cl_kernel kernel;
-    int is_set;        /* `said` has the bytes of all arguments */
-    unsigned releases; /* of buffers when they were set: handles may come again */
-    unsigned char said[GOP_CL_SAID];
 } gop_cl_kernel;
 
 struct gop_cl_ctx {
@@ -122,9 +118,6 @@ void gop_cl_release(gop_ctx *ctx, void *memory);
 gop_status gop_cl_upload(gop_ctx *ctx, const gop_array *device, const gop_array *host);
 gop_status gop_cl_download(gop_ctx *ctx, const gop_array *host, const gop_array *device);
 
-/* Of buffers of a device's own memory, in all threads. */
-extern _Atomic unsigned gop_cl_releases;
-
 /* Finds out whether a device that shares the host's memory is coherent. */
 void gop_cl_try_sharing(gop_cl_ctx *ctx);
 
@@ -139,7 +132,7 @@ typedef struct gop_cl_buffers {
 } gop_cl_buffers;
 
 /* Makes the buffers of operands in the host's memory. */
-gop_status gop_cl_buffers_take(gop_cl_ctx *ctx, const gop_cl_operand *operands, int count,
+gop_status gop_cl_buffers_take(gop_cl_ctx *ctx, const gop_cl_operand *operands,
                                gop_cl_buffers *buffers) GOP_MUST_CHECK;
 /* The buffer that an address lies in, and how far. */
 cl_mem gop_cl_buffer_at(const gop_cl_ctx *ctx, const gop_cl_buffers *buffers,
@@ -166,7 +159,7 @@ extern const gop_cl_source gop_cl_sources[]; /* setup.py makes them of the .cl f
 
 /* The thread's kernel of a program, which is built, or read from the cache, on first use. */
 gop_status gop_cl_kernel_get(gop_cl_ctx *ctx, const char *source, const char *options,
-                             const char *name, gop_cl_kernel **kernel) GOP_MUST_CHECK;
+                             const char *name, cl_kernel *kernel) GOP_MUST_CHECK;
 
 /* GOP_NOT_COMPILED where the driver does not build it: `said` is the first error of its log. */
 gop_status gop_cl_build_source(const gop_cl_device *device, const char *text,

@@ -9,7 +9,6 @@
  */
 #define BY_ROWS /* then the next tile's lines follow */
 #include "opencl/transpose/plane.cl"
-#include "opencl/vector.cl"
 #if LANES > 1
 #include "opencl/block.cl"
 #else
@@ -24,7 +23,7 @@ typedef struct __attribute__((packed)) loose {
 } loose;
 
 /* nx by ny items, one by one: a line that is read is used up before the next. */
-static void move(__global item *out, __global const item *in, long nx, long ny,
+static void move(__global BASE *out, __global const BASE *in, long nx, long ny,
                  const struct plane *p)
 {
     for (long y = 0; y < ny; y++)
@@ -33,7 +32,7 @@ static void move(__global item *out, __global const item *in, long nx, long ny,
 }
 
 /* Of the next tile as many rows as a block has. */
-static void fetch_rows(__global const item *next, long apart)
+static void fetch_rows(__global const BASE *next, long apart)
 {
 #if defined(FETCH)
     for (int y = 0; y < LANES; y++)
@@ -42,14 +41,14 @@ static void fetch_rows(__global const item *next, long apart)
 }
 
 /* Items of a row of the output, from the k-th one to `end`: returns that. */
-static long copy(__global item *to, const BASE *from, long k, long end)
+static long copy(__global BASE *to, const BASE *from, long k, long end)
 {
     for (; k + LANES <= end; k += LANES) ((__global loose *)(to + k))->v = ((const loose *)(from + k))->v;
     for (; k < end; k++) to[k] = from[k];
     return k;
 }
 
-static void put_row(__global item *to, const BASE *from, long count)
+static void put_row(__global BASE *to, const BASE *from, long count)
 {
     long k = 0;
 #if defined(STREAM)
@@ -59,7 +58,7 @@ static void put_row(__global item *to, const BASE *from, long count)
     copy(to, from, k, count);
 }
 
-static void move_tile(__global item *out, __global const item *in, __global const item *next,
+static void move_tile(__global BASE *out, __global const BASE *in, __global const BASE *next,
                       long nx, long ny, const struct plane *p)
 {
     BASE kept[SIDE_X][SIDE_Y];
@@ -83,9 +82,7 @@ static void move_tile(__global item *out, __global const item *in, __global cons
     move(out + y * p->out_y, in + y * p->in_y, nx, ny - y, p);
 }
 
-__kernel void transpose_blocked_kernel(__global item *out, long out_at, __global const item *in,
-                                       long in_at, const struct plane p,
-                                       const struct axes batch, const long chunk)
+__kernel void transpose_blocked_kernel(OPERANDS, const long chunk)
 {
     const long begin = (long)get_global_id(0) * chunk, end = min(begin + chunk, p.tiles);
     struct tile t = tile_of(&p, &batch, begin, SIDE_X, SIDE_Y);

@@ -1,27 +1,16 @@
 /*
- * ladder.c - the OpenCL kernels of transpose: their plans and launch, the rows in the order of
- * reading, and which of them runs. Each kernel is in the file of its name, <kernel>.cl, which
- * the device's driver compiles.
+ * ladder.c - transpose on OpenCL: plans and launch, rows, candidates.
  *
  * Floor: every item read once and written once. Neighbours of the input lie far apart in the
  * output: on a GPU a tile waits in local memory, on a CPU in the caches.
  */
-#include <stdio.h>
-#include <string.h>
-
 #include "opencl/opencl.h"
-
-/* The struct that plane.cl declares for kernels. */
-typedef struct gop_cl_plane {
-    int64_t nx, ny, in_x, in_y, out_x, out_y;
-    int64_t across, up, tiles;
-} gop_cl_plane;
 
 /* The plan of every row. */
 typedef struct planned {
     gop_cl_build build;
-    gop_cl_plane plane;        /* of kernels that have tiles */
-    gop_cl_axes axes;          /* all, or those around the plane */
+    struct plane plane;        /* of kernels that have tiles */
+    struct axes axes;          /* all, or those around the plane */
     gop_dtype dtype;           /* of as many bytes as an item of the kernel */
     int64_t chunk;             /* tiles or items of a work-item; 0: it is not told */
     int has_plane, wide, high; /* work-items of a group, which has a tile without a chunk */
@@ -31,38 +20,32 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const planned *const own = GOP_OWN(const planned, task->plan);
     const int64_t pieces = own->has_plane ? own->plane.tiles : own->axes.size;
-    const int64_t items = own->chunk       ? gop_cl_ceil(pieces, own->chunk)
-                          : own->has_plane ? pieces * own->wide
-                                           : pieces;
-    gop_cl_launch l = gop_cl_launch_of(&own->build, items, own->wide);
-    (void)step;
-    if (own->high > 1) l.dimensions = 2;
-    l.global[1] = l.local[1] = (size_t)own->high;
     gop_array out = task->out[0], in = task->in[0];
+    (void)step;
     out.dtype = in.dtype = own->dtype;
-    gop_cl_give(&l, &out, 1);
-    gop_cl_give(&l, &in, 0);
-    if (own->has_plane) GOP_CL_SAY(&l, own->plane);
-    gop_cl_say_axes(&l, &own->axes, 2);
-    if (own->chunk) GOP_CL_SAY(&l, own->chunk);
-    return gop_cl_run(ctx, &l);
+    return gop_cl_run(ctx,
+                      &(gop_cl_launch){.build = &own->build,
+                                       .items = own->chunk ? gop_cl_ceil(pieces, own->chunk)
+                                                : own->has_plane ? pieces * own->wide
+                                                                 : pieces,
+                                       .group = own->wide,
+                                       .rows = own->high,
+                                       .operand = {GOP_CL_WRITES(&out), GOP_CL_READS(&in)},
+                                       .value = {GOP_CL_VALUE_IF(own->has_plane, own->plane),
+                                                 GOP_CL_VALUE_OF_AXES(2, own->axes),
+                                                 GOP_CL_VALUE_IF(own->chunk, own->chunk)}});
 }
 
-/* What the kernel takes for an item. */
-static void set_item(const gop_task *task, gop_dtype dtype, planned *own)
+/* What plans have in common, for items of the dtype's bytes in vectors of so many. */
+static planned *begin(const gop_task *task, gop_dtype dtype, int lanes, gop_plan *plan)
 {
-    own->dtype = dtype;
-    snprintf(own->build.options, GOP_CL_OPTIONS, "-DBYTES=%d -DINDEX=%s",
-             (int)gop_cl_item(dtype),
-             task->geometry.permutation.size < INT64_C(1) << 31 ? "uint" : "ulong");
-}
-
-/* What plans have in common. */
-static planned *begin(const gop_task *task, const gop_cl_names *names, gop_plan *plan)
-{
+    static const char *const words[] = {"uchar", "ushort", "uint", "ulong", "ulong2"};
     planned *const own = GOP_OWN(planned, plan);
-    own->build.names = names;
-    set_item(task, task->in[0].dtype, own);
+    const int bytes = (int)gop_cl_item(dtype);
+    gop_cl_define(&own->build, "-DBYTES=%d -DBASE=%s -DLANES=%d -DINDEX=%s -DOPERANDS_TOLD=2",
+                  bytes, words[__builtin_ctz((unsigned)bytes)], lanes,
+                  gop_cl_index(task->geometry.permutation.size));
+    own->dtype = dtype;
     own->chunk = own->has_plane = 0;
     own->wide = own->high = 1;
     plan->launch = launch;
@@ -70,78 +53,79 @@ static planned *begin(const gop_task *task, const gop_cl_names *names, gop_plan 
 }
 
 /* Tells a kernel all axes. */
-static gop_status set_axes(const gop_permutation *g, planned *own)
+static gop_status set_axes(const gop_task *task, gop_plan *plan)
 {
+    planned *const own = GOP_OWN(planned, plan);
+    const gop_permutation *g = &task->geometry.permutation;
     const int64_t *const stride[] = {g->out, g->in};
-    return gop_cl_set_axes(own->build.names, "", g->rank, g->extent, 2, stride, &own->axes);
+    return gop_cl_set_axes(&own->build, "", g->rank, g->extent, 2, stride, &own->axes);
 }
 
 /* ---- axes in any order ---- */
 
 /* Items that stay neighbours are one item of up to 16 bytes, where those begin at multiples of
- * as many: a GPU's memory then has fewer requests, and the kernel fewer divisions. */
-static void join_items(const gop_task *task, planned *own)
+ * as many: a GPU's memory then has fewer requests, and the kernel fewer divisions. Changes the
+ * axes to those of such items, whose dtype it returns. */
+static gop_dtype join_items(const gop_task *task, struct axes *a)
 {
     static const gop_dtype of_bytes[] = {
         [2] = GOP_UINT16, [4] = GOP_UINT32, [8] = GOP_UINT64, [16] = GOP_COMPLEX128};
-    gop_cl_axes *const a = &own->axes;
-    const int64_t last = a->rank - 1, item = gop_cl_item(task->in[0].dtype);
+    const gop_dtype dtype = task->in[0].dtype;
+    const int64_t last = a->rank - 1, item = gop_cl_item(dtype);
     int64_t joined = 1;
-    if (last < 0 || a->stride[0][last] != 1 || a->stride[1][last] != 1) return;
+    if (last < 0 || a->stride[0][last] != 1 || a->stride[1][last] != 1) return dtype;
     uintptr_t bits =
         ((uintptr_t)task->in[0].data | (uintptr_t)task->out[0].data) / (size_t)item;
     for (int axis = 0; axis < last; axis++)
         bits |= (uintptr_t)(a->stride[0][axis] | a->stride[1][axis]);
     bits |= (uintptr_t)a->extent[last];
     while (item * joined < 16 && bits % (uintptr_t)(2 * joined) == 0) joined *= 2;
-    if (joined == 1) return;
     for (int axis = 0; axis < last; axis++) {
         a->stride[0][axis] /= joined;
         a->stride[1][axis] /= joined;
     }
     a->extent[last] /= joined;
     a->size /= joined;
-    set_item(task, of_bytes[item * joined], own);
+    return joined > 1 ? of_bytes[item * joined] : dtype;
 }
 
 /* Tunable "group". */
-static gop_status by_items(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                           gop_plan *plan)
+static gop_status by_items(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    planned *const own = begin(task, names, plan);
+    const int is_gpu = !(ctx->backend->facts & GOP_HOST_MEMORY);
+    GOP_TRY(set_axes(task, plan));
+    const gop_dtype item =
+        is_gpu ? join_items(task, &GOP_OWN(planned, plan)->axes) : task->in[0].dtype;
+    planned *const own = begin(task, item, 1, plan);
     own->wide = gop_cl_group(ctx, task->tune[0]);
-    GOP_TRY(set_axes(&task->geometry.permutation, own));
-    if (!(ctx->backend->facts & GOP_HOST_MEMORY)) join_items(task, own);
     return GOP_OK;
 }
 
-static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                            gop_plan *plan)
+static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    planned *const own = begin(task, names, plan);
-    own->chunk = gop_cl_chunk(ctx, task->geometry.permutation.size, 1);
-    return set_axes(&task->geometry.permutation, own);
+    begin(task, task->in[0].dtype, 1, plan)->chunk =
+        gop_cl_chunk(ctx, task->geometry.permutation.size, 1);
+    return set_axes(task, plan);
 }
 
 /* ---- tiles ---- */
 
 /* Finds the plane of the input's fastest axis, x, and the output's, y; all others are a batch.
  * Refuses where they are one axis, or there are more than a kernel is told of. */
-static gop_status find_plane(const gop_task *task, planned *own)
+static gop_status find_plane(const gop_task *task, gop_plan *plan)
 {
+    planned *const own = GOP_OWN(planned, plan);
     const gop_permutation *g = &task->geometry.permutation;
-    gop_cl_axes *const b = &own->axes;
+    struct axes *const b = &own->axes;
     const int y = g->rank - 1;
     int x = y;
     for (int axis = 0; axis < g->rank; axis++)
-        if (gop_cl_magnitude(g->in[axis]) < gop_cl_magnitude(g->in[x])) x = axis;
+        if (gop_magnitude(g->in[axis]) < gop_magnitude(g->in[x])) x = axis;
     if (x == y)
-        return gop_fail(
-            GOP_REFUSED,
-            "transpose: kernel '%s' is for permutations that move the fastest axis, "
-            "expected another axis to become the last one in memory",
-            own->build.names->row);
-    GOP_TRY(set_axes(g, own));
+        return gop_cl_refuse(&own->build,
+                             "is for permutations that move the fastest axis, expected another "
+                             "axis to become the last one in memory");
+    GOP_TRY(set_axes(task, plan));
     b->rank = 0;
     for (int axis = 0; axis < g->rank; axis++) {
         if (axis == x || axis == y) continue;
@@ -150,41 +134,33 @@ static gop_status find_plane(const gop_task *task, planned *own)
         b->stride[1][b->rank++] = g->in[axis];
     }
     b->size /= g->extent[x] * g->extent[y];
-    own->plane = (gop_cl_plane){.nx = g->extent[x],
-                                .ny = g->extent[y],
-                                .in_x = g->in[x],
-                                .in_y = g->in[y],
-                                .out_x = g->out[x],
-                                .out_y = g->out[y]};
+    own->plane = (struct plane){
+        g->extent[x], g->extent[y], g->in[x], g->in[y], g->out[x], g->out[y], 0, 0, 0};
     own->has_plane = 1;
     return GOP_OK;
 }
 
-/* Tiles of so many items; the build is told how many axes the batch has, and more. */
-static void lay_tiles(planned *own, int side_x, int side_y, const char *more)
+/* Tiles of so many items; the build is told how many axes the batch has. */
+static void lay_tiles(planned *own, int side_x, int side_y)
 {
-    gop_cl_plane *const p = &own->plane;
-    char *const options = own->build.options;
+    struct plane *const p = &own->plane;
     p->across = gop_cl_ceil(p->nx, side_x);
     p->up = gop_cl_ceil(p->ny, side_y);
     p->tiles = p->across * p->up * own->axes.size;
-    snprintf(options + strlen(options), GOP_CL_OPTIONS - strlen(options), " -DBATCH=%d%s",
-             (int)own->axes.rank, more);
+    gop_cl_define(&own->build, " -DBATCH=%d", (int)own->axes.rank);
 }
 
 /* A work-group a tile; tunables "side", in items, and "rows". */
-static gop_status by_tiles(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                           gop_plan *plan)
+static gop_status by_tiles(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     const int side = (int)task->tune[0];
-    planned *const own = begin(task, names, plan);
-    char more[48];
+    planned *const own = begin(task, task->in[0].dtype, 1, plan);
     own->wide = side;
     own->high = (int)task->tune[1];
-    snprintf(more, sizeof more, " -DSIDE=%d -DROWS=%d", side, own->high);
-    GOP_TRY(find_plane(task, own));
-    lay_tiles(own, side, side, more);
-    return gop_cl_need_group(ctx, names, side * own->high,
+    GOP_TRY(find_plane(task, plan));
+    lay_tiles(own, side, side);
+    gop_cl_define(&own->build, " -DSIDE=%d -DROWS=%d", side, own->high);
+    return gop_cl_need_group(ctx, &own->build, side * own->high,
                              (side + 4) * side * gop_cl_item(task->in[0].dtype));
 }
 
@@ -193,7 +169,7 @@ static gop_status by_tiles(const gop_ctx *ctx, const gop_task *task, const gop_c
 static int vector_of(const gop_task *task, const planned *own)
 {
     enum { MOST = 16 };
-    const gop_cl_plane *const p = &own->plane;
+    const struct plane *const p = &own->plane;
     int64_t items = p->nx | p->ny | p->in_y | p->out_x;
     if (p->in_x != 1 || p->out_y != 1) return 0;
     for (int axis = 0; axis < own->axes.rank; axis++)
@@ -205,45 +181,40 @@ static int vector_of(const gop_task *task, const planned *own)
 
 /* A work-group a tile of `side` by `side` squares of vectors, fewer where the device has no
  * local memory for them. Tunables "side" and "group". */
-static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task,
-                             const gop_cl_names *names, gop_plan *plan)
+static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     static const char *const words[] = {[4] = "uint", [8] = "uint2", [16] = "uint4"};
     const int item = (int)gop_cl_item(task->in[0].dtype);
-    planned *const own = begin(task, names, plan);
-    GOP_TRY(find_plane(task, own));
+    planned *const own = begin(task, task->in[0].dtype, 1, plan);
+    GOP_TRY(find_plane(task, plan));
     const int vector = vector_of(task, own), items = vector / item;
     if (vector < 4)
-        return gop_fail(GOP_REFUSED,
-                        "transpose: kernel 'vectorized' takes rows without gaps that begin and "
-                        "end at multiples of 4 bytes, in the input and in the output");
+        return gop_cl_refuse(&own->build,
+                             "takes rows without gaps that begin and end at multiples of 4 "
+                             "bytes, in the input and in the output");
     int side = (int)task->tune[0] * (vector < 16 ? 2 : 1);
     while (side > 8 && (int64_t)side * side * items * vector > ctx->info.shared_per_block)
         side /= 2;
-    own->wide = side * side < task->tune[1] ? side * side : (int)task->tune[1];
-    char more[64];
-    snprintf(more, sizeof more, " -DVECTOR=%s -DSIDE=%d -DGROUP=%d", words[vector], side,
-             own->wide);
-    lay_tiles(own, side * items, side * items, more);
-    return gop_cl_need_group(ctx, names, own->wide, (int64_t)side * side * items * vector);
+    own->wide = (int)gop_cl_smaller(side * side, task->tune[1]);
+    lay_tiles(own, side * items, side * items);
+    gop_cl_define(&own->build, " -DVECTOR=%s -DSIDE=%d -DGROUP=%d", words[vector], side,
+                  own->wide);
+    return gop_cl_need_group(ctx, &own->build, own->wide,
+                             (int64_t)side * side * items * vector);
 }
 
 /* A chunk of tiles a work-item. */
-static gop_status by_blocks(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                            gop_plan *plan)
+static gop_status by_blocks(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     enum { WIDE = 256, HIGH = 512, BYTES = 128 }; /* of lines of a tile; the same of bytes */
-    static const char *const words[] = {"uchar", "ushort", "uint", "ulong", "ulong2"};
     const int item = (int)gop_cl_item(task->in[0].dtype);
     const int side_x = item > 1 ? WIDE / item : BYTES, side_y = HIGH / item;
-    planned *const own = begin(task, names, plan);
-    char more[128];
-    snprintf(more, sizeof more, " -DBASE=%s -DLANES=%d -DSIDE_X=%d -DSIDE_Y=%d%s",
-             words[__builtin_ctz((unsigned)item)],
-             item == 16 ? 1 : gop_cl_block(task->in[0].dtype), side_x, side_y,
-             gop_cl_streamed(ctx, task->geometry.permutation.size * item));
-    GOP_TRY(find_plane(task, own));
-    lay_tiles(own, side_x, side_y, more);
+    const int lanes = item == 16 ? 1 : gop_cl_block(task->in[0].dtype);
+    planned *const own = begin(task, task->in[0].dtype, lanes, plan);
+    GOP_TRY(find_plane(task, plan));
+    lay_tiles(own, side_x, side_y);
+    gop_cl_define(&own->build, " -DSIDE_X=%d -DSIDE_Y=%d%s", side_x, side_y,
+                  gop_cl_streamed(ctx, task->geometry.permutation.size * item));
     own->chunk = gop_cl_chunk(ctx, own->plane.tiles, (int64_t)side_x * side_y);
     return GOP_OK;
 }

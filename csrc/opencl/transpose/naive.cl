@@ -4,10 +4,10 @@
  * Neighbouring work-items write neighbours. What they read lies far apart: each read asks
  * memory for a line of which it takes one item, unless caches still have it.
  */
-#include "opencl/transpose/item.cl"
+#include "opencl/axes.cl"
+#include "opencl/vector.cl"
 
-__kernel void transpose_naive_kernel(__global item *out, long out_at, __global const item *in,
-                                     long in_at, const struct axes p)
+__kernel void transpose_naive_kernel(TO(BASE, out), FROM(BASE, in), const struct axes p)
 {
     const INDEX i = (INDEX)get_global_id(0);
     if (i >= (INDEX)p.size) return;

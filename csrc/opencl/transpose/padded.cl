@@ -9,10 +9,9 @@
 
 #define PAD (BYTES < 4 ? 4 / BYTES : 1) /* items: a bank is 4 bytes wide */
 
-__kernel void transpose_padded_kernel(__global item *out, long out_at, __global const item *in,
-                                      long in_at, const struct plane p, const struct axes batch)
+__kernel void transpose_padded_kernel(OPERANDS)
 {
-    __local item tile[SIDE][SIDE + PAD];
+    __local BASE tile[SIDE][SIDE + PAD];
     const struct tile t = tile_of(&p, &batch, (long)get_group_id(0), SIDE, SIDE);
     const int i = (int)get_local_id(0), first = (int)get_local_id(1);
     const int nx = (int)min(p.nx - t.x, (long)SIDE), ny = (int)min(p.ny - t.y, (long)SIDE);

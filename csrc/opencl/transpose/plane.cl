@@ -1,18 +1,12 @@
 /*
  * plane.cl - the plane of the two axes that count, cut into tiles: x is the input's fastest
- * axis, y the output's. All others are a batch of such planes.
+ * axis, y the output's. All others are a batch of such planes. BATCH is how many axes that
+ * has: a constant of the build, with which compilers keep the axes out of memory.
  */
-#ifndef PLANE_CL
-#define PLANE_CL
+#include "opencl/axes.cl"
+#include "opencl/vector.cl"
 
-#include "opencl/transpose/item.cl"
-
-/* Of gop_cl_plane (transpose/plan.c). Strides are in items. */
-struct plane {
-    long nx, ny, in_x, in_y, out_x, out_y;
-    long across, up; /* tiles along x, and along y */
-    long tiles;      /* of all batches */
-};
+#define OPERANDS TO(BASE, out), FROM(BASE, in), const struct plane p, const struct axes batch
 
 struct tile {
     long x, y;     /* its first item */
@@ -20,9 +14,7 @@ struct tile {
 };
 
 /* Column by column of the input, so that work-groups that run together write neighbours; or
- * BY_ROWS. BATCH, which the
- * build defines, is how many axes are around a plane: a constant, with which compilers keep the
- * axes out of memory. */
+ * BY_ROWS. */
 static struct tile tile_of(const struct plane *p, const struct axes *batch, long number,
                            int side_x, int side_y)
 {
@@ -38,5 +30,3 @@ static struct tile tile_of(const struct plane *p, const struct axes *batch, long
     const struct tile t = {(long)x * side_x, (long)y * side_y, at[0], at[1]};
     return t;
 }
-
-#endif

@@ -8,10 +8,9 @@
  */
 #include "opencl/transpose/plane.cl"
 
-__kernel void transpose_tiled_kernel(__global item *out, long out_at, __global const item *in,
-                                     long in_at, const struct plane p, const struct axes batch)
+__kernel void transpose_tiled_kernel(OPERANDS)
 {
-    __local item tile[SIDE][SIDE];
+    __local BASE tile[SIDE][SIDE];
     const struct tile t = tile_of(&p, &batch, (long)get_group_id(0), SIDE, SIDE);
     const int i = (int)get_local_id(0), rows = (int)get_local_size(1);
     out += out_at + t.to;

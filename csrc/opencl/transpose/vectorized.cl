@@ -25,7 +25,7 @@ enum {
 typedef uint piece;
 #else
 #define PER 1
-typedef item piece;
+typedef BASE piece;
 #endif
 typedef union row {
     VECTOR whole;
@@ -66,9 +66,7 @@ static void turn(row to[N], const row from[N])
 }
 
 __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-__kernel void transpose_vectorized_kernel(__global item *out, long out_at,
-                                          __global const item *in, long in_at,
-                                          const struct plane p, const struct axes batch)
+__kernel void transpose_vectorized_kernel(OPERANDS)
 {
     __local VECTOR tile[ITEMS * SIDE];
     const struct tile t = tile_of(&p, &batch, (long)get_group_id(0), ITEMS, ITEMS);
