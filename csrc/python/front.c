@@ -13,7 +13,7 @@
 #include <math.h>
 
 #include "core/arrays/cast.h"
-#include "core/arrays/promote.h"
+#include "core/arrays/array.h"
 #include "core/host/threads.h"
 #include "core/ops/reduce.h"
 #include "python/python.h"

@@ -17,7 +17,7 @@
 #endif
 #include <numpy/arrayobject.h>
 
-#include "core/arrays/order.h"
+#include "core/arrays/array.h"
 #include "core/core.h"
 
 /* ---- ask.c: interned strings, since making one for each look-up would cost more ---- */
@@ -80,16 +80,19 @@ enum { GOP_OUT = 3, GOP_FOREIGN, GOP_KEPT = 48 };
 /* All objects are borrowed, except for `kept`. */
 typedef struct gop_request {
     gop_call call;
-    gop_run_options options;
-    const char *name; /* the function that was called */
-    int count;        /* operands */
     /* Arrays of NumPy, device arrays, arrays of other libraries, or pairs of an array and the
      * dtype that it is read in. */
     PyObject *inputs[GOP_MAX_INPUTS];
     int as[GOP_MAX_INPUTS]; /* the dtype that kernels get, or -1: the array's own */
     gop_foreign foreign[GOP_FOREIGN];
-    int nasked;    /* how many of these were asked */
-    unsigned lent; /* bits of those that another library lends */
+    PyObject *kept[GOP_KEPT];
+    gop_run_options options;
+    /* What stands below is 0 until it is read. */
+    const char *name; /* the function that was called */
+    int count;        /* operands */
+    int nasked;       /* how many of the foreign arrays were asked */
+    int nkept;
+    unsigned lent; /* bits of the foreign arrays that another library lends */
     unsigned
         on_device; /* bits of the operands that are device arrays: then the result is too */
     /* These are read once the device is known. `params` has all parameters of a given call. Of
@@ -108,8 +111,6 @@ typedef struct gop_request {
     int is_elementwise;  /* operands of one layout may be read as lines */
     int is_lines;        /* and they are: the result gets the shape of the first */
     int spreads;         /* 1: `out` may be larger; 2: but not along the matrices' axes */
-    int nkept;
-    PyObject *kept[GOP_KEPT];
 } gop_request;
 
 /* ---- operands.c: arrays of NumPy, and the arrays of a request ---- */

@@ -11,20 +11,11 @@
 
 void gop_request_begin(gop_request *r)
 {
-    r->name = NULL;
-    r->count = 0;
+    memset(&r->options, 0, sizeof r->options);
+    memset(&r->name, 0, sizeof *r - offsetof(gop_request, name));
     r->call.ntunables = 0;
     r->call.nout = 1;
-    r->options.kernel = NULL;
-    r->options.made = r->options.fits = 0;
-    r->params = r->axes = r->initial = r->precision = NULL;
-    r->device = r->tunables = r->out = r->target = r->finish = NULL;
-    r->spreads = 0;
-    r->on_device = r->lent = 0;
-    r->is_given = r->is_strict = r->is_scalar = r->is_elementwise = r->is_lines = 0;
-    r->is_read = 1; /* there are none */
-    r->nkept = 0;
-    r->nasked = 0;
+    r->is_read = 1; /* there are no arrays */
 }
 
 void gop_request_end(gop_request *r)
@@ -56,7 +47,8 @@ static PyObject *look_up(PyObject *word)
     return place;
 }
 
-/* The package itself names a device by a pair. */
+/* The (backend, ordinal) of the device that a request names; None if it names none. The package
+ * itself names it by a pair. */
 static PyObject *named_place(gop_request *r)
 {
     PyObject *word = r->device ? r->device : Py_None;
@@ -104,6 +96,9 @@ static int take_word(PyObject *word, gop_device *device)
     return found;
 }
 
+/* Sets the device of a request whose arrays are read. It is the named one, or the one where its
+ * device arrays lie, or, if the caller said nothing, the default, or what fits. Returns 1 if
+ * Python was asked and the arrays have to be read anew. */
 static int choose_place(gop_request *r, PyObject *named)
 {
     gop_device *device = &r->options.device;
@@ -213,6 +208,8 @@ static int first_lent(const gop_request *r)
     return -1;
 }
 
+/* Makes a result in memory of the operands' library; NULL without an exception if it has none
+ * to give. */
 static PyObject *make_theirs(gop_request *r)
 {
     const int i = first_lent(r);
@@ -236,6 +233,8 @@ static PyObject *give_back_to(PyObject *made, PyObject *kind)
     return result;
 }
 
+/* Hands the operands' memory back to their libraries, whose later work waits for ours. A result
+ * that is not `is_theirs` goes to the first of these libraries. Takes the reference to it. */
 static PyObject *give(const gop_request *r, PyObject *made, int is_theirs)
 {
     if (!r->on_device && !(r->out && is_borrowed(made))) return made;

@@ -110,6 +110,7 @@ static inline int lies_well(const gop_ctx *ctx, const gop_array *array, int cast
                      array->where.ordinal == ctx->device.ordinal);
 }
 
+/* Fails with the reason why an array that has to be used in place cannot be. */
 static gop_status check_place(const gop_ctx *ctx, const char *op, const char *what, int index,
                               const gop_array *source)
 {
@@ -208,6 +209,7 @@ static gop_status stage(gop_road *r, int made)
     return GOP_OK;
 }
 
+/* Whether any result goes to the host, so that the call has to wait for it. */
 static int waits_for_host(const gop_road *r)
 {
     int waits = !(r->ctx->backend->facts & GOP_STREAMS);
@@ -321,6 +323,7 @@ static gop_status take_scratch(gop_ctx *ctx, size_t bytes, int in_order, void **
     return GOP_OK;
 }
 
+/* Hands it back once the call's work is enqueued. */
 static void give_scratch(gop_ctx *ctx, void *memory)
 {
     block *kept = find_block(ctx);
@@ -328,6 +331,7 @@ static void give_scratch(gop_ctx *ctx, void *memory)
     else ctx->backend->release(ctx, memory);
 }
 
+/* Gets the task's scratch memory. `may_change`: if there is none, another kernel may run. */
 static gop_status acquire_scratch(gop_ctx *ctx, gop_task *task, const gop_row **row,
                                   gop_plan *plan, int in_order, int may_change)
 {
@@ -460,6 +464,7 @@ static __attribute__((noinline)) gop_status run_on_device(gop_ctx *ctx, const go
     return status;
 }
 
+/* Copies between two arrays on the context's device, by a kernel. */
 static gop_status copy_on_device(gop_ctx *ctx, const gop_array *from, const gop_array *to)
 {
     gop_call call;
