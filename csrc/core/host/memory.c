@@ -1,43 +1,13 @@
 /*
- * memory.c - host memory: aligned, with a fault hook; and arenas, which live as long as a call,
- * with arrays as checks read them there.
- *
- * GPUOPS_FAULT=<site>:<n>[:forever] makes the n-th attempt at a site fail (or all from the
- * n-th), so that tests can walk through every failing allocation.
+ * memory.c - aligned host memory; and arenas, which live as long as a call, with arrays as
+ * checks read them there.
  */
 #define _GNU_SOURCE /* sysconf: free memory */
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "core/host/memory.h"
-
-static char fault_site[64];
-static long fault_at; /* 0: off */
-static int fault_forever;
-static atomic_long fault_count;
-
-void gop_fault_set(const char *spec)
-{
-    const char *colon = spec ? strchr(spec, ':') : NULL;
-    fault_at = 0;
-    atomic_store(&fault_count, 0);
-    if (!colon || (size_t)(colon - spec) >= sizeof fault_site) return;
-    memcpy(fault_site, spec, (size_t)(colon - spec));
-    fault_site[colon - spec] = 0;
-    fault_at = strtol(colon + 1, NULL, 10);
-    fault_forever = strstr(colon + 1, ":forever") != NULL;
-}
-
-int gop_fault(const char *site)
-{
-    if (fault_at == 0 || strcmp(site, fault_site) != 0) return 0;
-    const long count = atomic_fetch_add(&fault_count, 1) + 1;
-    return fault_forever ? count >= fault_at : count == fault_at;
-}
 
 void *gop_alloc(size_t bytes)
 {
@@ -72,17 +42,6 @@ gop_status gop_no_memory(const char *op, size_t bytes)
     gop_error_slot()->requested = (int64_t)bytes;
     gop_error_slot()->free = free_bytes;
     return GOP_NO_MEMORY;
-}
-
-gop_status gop_named(const char *op, gop_status status)
-{
-    if (status == GOP_NO_MEMORY || status == GOP_NO_DEVICE_MEMORY) {
-        gop_error *error = gop_error_slot();
-        char said[900];
-        snprintf(said, sizeof said, "%.899s", error->message);
-        snprintf(error->message, sizeof error->message, "%s: %s", op, said);
-    }
-    return status;
 }
 
 /* ---- arenas: blocks that are freed together ---- */

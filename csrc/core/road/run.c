@@ -567,7 +567,7 @@ void gop_road_end(gop_road *r)
 {
     give_back(r);
     if (r->ctx) gop_use_stream(r->ctx, r->stream_before);
-    gop_arena_free(&r->arena);
+    if (r->arena.first) gop_arena_free(&r->arena);
     gop_float_environment(&r->float_environment);
 }
 

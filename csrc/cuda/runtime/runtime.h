@@ -91,6 +91,7 @@ void gop_cuda_hand_back(gop_cuda_thread *borrowed);
 /* Makes a device current, and puts the one before it back. */
 gop_status gop_cuda_enter(int ordinal, int *previous);
 void gop_cuda_leave(int ordinal, int previous);
+void *gop_cuda_use(gop_ctx *ctx, void *stream);
 
 /* ---- memory.cu ---- */
 
@@ -142,7 +143,6 @@ gop_status gop_cuda_mark(gop_ctx *ctx, int event);
 gop_status gop_cuda_elapsed(gop_ctx *ctx, int from, int to, double *seconds);
 gop_status gop_cuda_sync(gop_ctx *ctx);
 gop_status gop_cuda_flush(gop_ctx *ctx);
-void *gop_cuda_use(gop_ctx *ctx, void *stream);
 gop_status gop_cuda_order(gop_ctx *ctx, void *first, void *then);
 gop_status gop_cuda_drain(gop_ctx *ctx);
 
