@@ -42,10 +42,6 @@ class Call:
     caller gets of the core's result or of `out`.
     """
 
-    op: Final[str]
-    operands: Final[tuple[Any, ...]]
-    params: Final[dict[str, Any] | None]
-    device: Final[object]
     def __new__(
         cls,
         op: str,

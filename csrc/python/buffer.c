@@ -21,7 +21,6 @@ typedef struct buffer {
 } buffer;
 
 static PyTypeObject *buffer_type;
-PyObject *gop_device_array_class;
 
 typedef struct handle {
     PyObject_HEAD PyObject *buffer;
@@ -253,12 +252,12 @@ static PyObject *new_handle(PyTypeObject *class, PyObject *wrapped, PyObject *ki
 
 int gop_is_device_array(PyObject *object)
 {
-    return (PyObject *)Py_TYPE(object) == gop_device_array_class;
+    return (PyObject *)Py_TYPE(object) == gop_members[GOP_OF_DeviceArray];
 }
 
 PyObject *gop_device_array(PyObject *of, PyObject *kind)
 {
-    return new_handle((PyTypeObject *)gop_device_array_class, of, kind);
+    return new_handle((PyTypeObject *)gop_members[GOP_OF_DeviceArray], of, kind);
 }
 
 /* DeviceArray(buffer, kind=None) */

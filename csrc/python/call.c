@@ -9,8 +9,6 @@
 #include "core/host/memory.h"
 #include "python/python.h"
 
-#include <structmember.h>
-
 /* ---- plans and times of a request ---- */
 
 /* Reads the facts of a GPU that is not there, as gpuops/_show/gpus.py has them. */
@@ -282,29 +280,18 @@ PyMethodDef gop_call_functions[] = {
 
 typedef struct call {
     PyObject_HEAD PyObject *given; /* keeps alive what the request has borrowed */
-    PyObject *op, *operands, *params, *device;
     gop_request request;
 } call;
 
 static PyTypeObject *call_type;
 
-gop_request *gop_call_request(PyObject *object)
+PyObject *gop_call_new(PyObject *given, gop_request **request)
 {
-    return &((call *)object)->request;
-}
-
-static PyObject *new_call(PyTypeObject *class, PyObject *given)
-{
-    call *c = (call *)PyType_GenericAlloc(class, 0);
+    call *c = given ? (call *)PyType_GenericAlloc(call_type, 0) : NULL;
     if (!c) return NULL;
     Py_INCREF(c->given = given);
-    gop_request_begin(&c->request);
+    gop_request_begin(*request = &c->request);
     return (PyObject *)c;
-}
-
-PyObject *gop_call_new(PyObject *given)
-{
-    return new_call(call_type, given);
 }
 
 static void call_free(PyObject *self)
@@ -313,10 +300,6 @@ static void call_free(PyObject *self)
     call *c = (call *)self;
     gop_request_end(&c->request);
     Py_XDECREF(c->given);
-    Py_XDECREF(c->op);
-    Py_XDECREF(c->operands);
-    Py_XDECREF(c->params);
-    Py_XDECREF(c->device);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }
@@ -329,35 +312,23 @@ static PyObject *call_new(PyTypeObject *class, PyObject *arguments, PyObject *ke
     PyObject *op, *operands, *params = Py_None, *out = NULL, *device = Py_None,
                              *kernel = Py_None, *tunables = Py_None, *finish = Py_None;
     const char *name = NULL;
+    gop_request *r;
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "UO|O$OOOOzO:Call", names, &op,
                                      &operands, &params, &out, &device, &kernel, &tunables,
-                                     &name, &finish))
+                                     &name, &finish) ||
+        !(operands = PySequence_Tuple(operands)))
         return NULL;
-    operands = PySequence_Tuple(operands);
-    PyObject *given =
-        operands ? PyTuple_Pack(2, arguments, keywords ? keywords : Py_None) : NULL;
-    call *c = given ? (call *)new_call(class, given) : NULL;
+    PyObject *given = PyTuple_Pack(3, operands, arguments, keywords ? keywords : Py_None);
+    PyObject *made = gop_call_new(given, &r);
     Py_XDECREF(given);
-    if (!c) {
-        Py_XDECREF(operands);
-        return NULL;
-    }
-    gop_request *const r = &c->request;
-    c->operands = operands;
-    Py_INCREF(c->op = op);
-    Py_INCREF(c->params = params);
-    if (read_given(r, op, operands, params) == 0) {
+    Py_DECREF(operands);
+    if (made && read_given(r, op, operands, params) == 0) {
         if (name) r->name = name;
         r->out = gop_out_of(out);
         r->finish = finish == Py_None ? NULL : finish;
-        r->spreads = 0;
-        if (gop_ask_out(r) == 0 && gop_read_how(r, kernel, tunables, device) == 0) {
-            c->device = r->device ? r->device : Py_None;
-            Py_INCREF(c->device);
-            return (PyObject *)c;
-        }
+        if (gop_ask_out(r) == 0 && gop_read_how(r, kernel, tunables, device) == 0) return made;
     }
-    Py_DECREF(c);
+    Py_XDECREF(made);
     return NULL;
 }
 
@@ -399,12 +370,6 @@ static PyObject *call_time(PyObject *self, PyObject *arguments)
 
 int gop_call_ready(PyObject *module)
 {
-    static PyMemberDef members[] = {
-        {"op", T_OBJECT_EX, offsetof(call, op), READONLY, NULL},
-        {"operands", T_OBJECT_EX, offsetof(call, operands), READONLY, NULL},
-        {"params", T_OBJECT_EX, offsetof(call, params), READONLY, NULL},
-        {"device", T_OBJECT_EX, offsetof(call, device), READONLY, NULL},
-        {NULL, 0, 0, 0, NULL}};
     static PyMethodDef methods[] = {
         {"run", call_run, METH_NOARGS, "run() -> the result, or out"},
         {"choose", call_choose, METH_NOARGS, "choose() -> the device that it would run on"},
@@ -415,12 +380,10 @@ int gop_call_ready(PyObject *module)
         {NULL, NULL, 0, NULL}};
     static PyType_Slot slots[] = {{Py_tp_new, call_new},
                                   {Py_tp_dealloc, call_free},
-                                  {Py_tp_members, members},
                                   {Py_tp_methods, methods},
                                   {Py_tp_doc, "A call of the core, not run yet."},
                                   {0, NULL}};
-    static PyType_Spec spec = {"gpuops._core.Call", sizeof(call), 0,
-                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+    static PyType_Spec spec = {"gpuops._core.Call", sizeof(call), 0, Py_TPFLAGS_DEFAULT, slots};
     PyObject *type = PyType_FromSpec(&spec);
     if (!type) return -1;
     call_type = (PyTypeObject *)type;

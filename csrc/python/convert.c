@@ -1,13 +1,7 @@
 /*
  * convert.c - converts between Python's objects and core's: failures, dtypes, devices, shapes.
  */
-#define GOP_IMPORTS_NUMPY
 #include "python/python.h"
-
-int gop_numpy_ready(void)
-{
-    return PyArray_ImportNumPyAPI();
-}
 
 /* ---- failures ---- */
 

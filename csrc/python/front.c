@@ -558,10 +558,10 @@ static PyObject *call_of(PyObject *self, PyObject *const *arguments, Py_ssize_t 
     const int f = find_function(arguments[0]);
     if (f < 0) return NULL;
     PyObject *given = gop_pack_tuple(arguments, count + (said ? PyTuple_Size(said) : 0));
-    PyObject *made = given ? gop_call_new(given) : NULL;
+    gop_request *r;
+    PyObject *made = gop_call_new(given, &r);
     const unsigned environment = gop_float_environment(NULL);
-    if (made &&
-        read_call(gop_call_request(made), &signatures[f], arguments + 1, count - 1, said) < 0)
+    if (made && read_call(r, &signatures[f], arguments + 1, count - 1, said) < 0)
         Py_CLEAR(made);
     gop_float_environment(&environment);
     Py_XDECREF(given);

@@ -1,6 +1,7 @@
 /*
  * module.c - the module gpuops._core, through which Python calls the core.
  */
+#define GOP_IMPORTS_NUMPY
 #include <pthread.h>
 
 #include "core/choice.h"
@@ -55,14 +56,12 @@ static int module_exec(PyObject *module)
         PyErr_SetString(PyExc_ImportError, gop_error_get()->message);
         return -1;
     }
-    if (gop_numpy_ready() < 0) return -1;
-    if (gop_words_ready() < 0 || gop_buffer_ready(module) < 0 || find_main_thread() < 0 ||
-        gop_request_ready() < 0 || gop_call_ready(module) < 0)
+    if (PyArray_ImportNumPyAPI() < 0 || gop_words_ready() < 0 || gop_buffer_ready(module) < 0 ||
+        find_main_thread() < 0 || gop_request_ready() < 0 || gop_call_ready(module) < 0)
         return -1;
     PyMethodDef *const functions[] = {
-        gop_call_functions,    gop_buffer_functions,  gop_table_functions,
-        gop_module_functions,  gop_ask_functions,     gop_front_functions,
-        gop_request_functions, gop_numeric_functions, gop_foreign_functions};
+        gop_call_functions, gop_buffer_functions, gop_table_functions,   gop_module_functions,
+        gop_ask_functions,  gop_front_functions,  gop_numeric_functions, gop_foreign_functions};
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (PyModule_AddFunctions(module, functions[i]) < 0) return -1;
     gop_interrupt_hook = signals_pending;

@@ -145,7 +145,6 @@ int gop_infer_output(gop_request *r);
 /* ---- request.c: from a parsed request to its result ---- */
 
 int gop_request_ready(void);
-extern PyMethodDef gop_request_functions[]; /* setup */
 void gop_request_begin(gop_request *r);
 void gop_request_end(gop_request *r);
 /* Reads tunables, device, arrays and parameters. Afterwards only the output is missing. */
@@ -158,9 +157,8 @@ PyObject *gop_with_device(PyObject *facts);
 /* ---- call.c ---- */
 
 int gop_call_ready(PyObject *module);
-/* Makes a Call whose request is still to be read. It keeps `given` alive. */
-PyObject *gop_call_new(PyObject *given);
-gop_request *gop_call_request(PyObject *call);
+/* Makes a Call, whose request is still to be read. It keeps `given` alive. */
+PyObject *gop_call_new(PyObject *given, gop_request **request);
 extern PyMethodDef gop_call_functions[]; /* run, plan, time, infer, check */
 
 /* ---- front.c: the functions that users call ---- */
@@ -214,6 +212,14 @@ int gop_read_reduction(gop_request *r, const gop_signature *s, PyObject *const *
 #define X(enumerator, function) GOP_ASK_##enumerator,
 enum { GOP_QUESTIONS(X) GOP_NQUESTIONS };
 #undef X
+/* Members of devices.py and arrays.py. */
+#define GOP_MEMBERS_OF_DEVICES(X)                                                              \
+    X(defaults) X(get_default_device) X(places) X(Device) X(locate) X(automatic) X(at)
+#define GOP_MEMBERS_OF_ARRAYS(X) X(DeviceArray) X(let_go) X(give_back)
+#define X(member) GOP_OF_##member,
+enum { GOP_MEMBERS_OF_DEVICES(X) GOP_MEMBERS_OF_ARRAYS(X) GOP_NMEMBERS };
+#undef X
+extern PyObject *gop_members[GOP_NMEMBERS];
 PyObject *gop_pack_tuple(PyObject *const *items, Py_ssize_t count);
 /* Keeps an object, whose reference it takes, as long as the request lives. Borrowed. */
 PyObject *gop_keep(gop_request *r, PyObject *owned);
@@ -221,11 +227,10 @@ PyObject *gop_keep(gop_request *r, PyObject *owned);
  * have to be read anew. Without a request it is a new reference. */
 PyObject *gop_ask(gop_request *r, int question, const char *format, ...);
 int gop_is_critical(void); /* 1 for an exception that is no error, such as Ctrl-C */
-extern PyMethodDef gop_ask_functions[]; /* setup_arguments */
+extern PyMethodDef gop_ask_functions[]; /* setup, setup_arguments */
 
 /* ---- convert.c: failures, dtypes, devices, shapes ---- */
 
-int gop_numpy_ready(void);
 /* Raises the calling thread's failure as its Python exception. Always NULL. */
 PyObject *gop_raise(void);
 /* Returns 1 for NumPy's own native dtypes and bfloat16. */
@@ -267,8 +272,7 @@ int gop_check_whose(gop_array *array);
 int gop_read_layout(const char *what, PyObject *shape, PyObject *strides, gop_array *array);
 PyObject *gop_buffer_borrow(const gop_array *array, PyObject *owner, int readonly);
 extern PyMethodDef gop_buffer_functions[]; /* upload, empty, borrow, order, wait */
-extern PyObject *gop_device_array_class;   /* gpuops.DeviceArray, which is a Handle */
-int gop_is_device_array(PyObject *object); /* 1 if it is of that very class */
+int gop_is_device_array(PyObject *object); /* 1 for a gpuops.DeviceArray, which is a Handle */
 PyObject *gop_device_array(PyObject *buffer, PyObject *kind);
 PyObject *gop_handle_kind(PyObject *handle); /* borrowed: its library's word, or None */
 

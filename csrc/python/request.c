@@ -27,10 +27,6 @@ void gop_request_end(gop_request *r)
 
 /* ---- the device ---- */
 
-/* Members of devices.py and arrays.py. */
-static PyObject *defaults, *get_default_device, *places, *device_class, *locate, *automatic,
-    *at;
-static PyObject *let_go, *give_back;
 static PyObject *cpu_place; /* what "cpu" names, which never changes */
 
 /* The (backend, ordinal) of what names a device; None for None and "auto". Words without code
@@ -39,10 +35,12 @@ static PyObject *look_up(PyObject *word)
 {
     PyObject *place = NULL;
     if (word == gop_words[GOP_WORD_cpu]) place = cpu_place;
-    else if (PyUnicode_CheckExact(word) || (PyObject *)Py_TYPE(word) == device_class)
-        place = PyDict_GetItemWithError(places, word);
+    else if (PyUnicode_CheckExact(word) ||
+             (PyObject *)Py_TYPE(word) == gop_members[GOP_OF_Device])
+        place = PyDict_GetItemWithError(gop_members[GOP_OF_places], word);
     else if (word == Py_None) place = word;
-    if (!place && !PyErr_Occurred()) return PyObject_CallFunctionObjArgs(locate, word, NULL);
+    if (!place && !PyErr_Occurred())
+        return PyObject_CallFunctionObjArgs(gop_members[GOP_OF_locate], word, NULL);
     Py_XINCREF(place);
     return place;
 }
@@ -69,9 +67,11 @@ static int place_of_arrays(gop_request *r)
         if (in->where.backend == first->where.backend &&
             in->where.ordinal == first->where.ordinal)
             continue;
-        PyObject *one = PyObject_CallFunction(at, "(N)", gop_device_pair(first->where));
-        PyObject *other =
-            one ? PyObject_CallFunction(at, "(N)", gop_device_pair(in->where)) : NULL;
+        PyObject *one =
+            PyObject_CallFunction(gop_members[GOP_OF_at], "(N)", gop_device_pair(first->where));
+        PyObject *other = one ? PyObject_CallFunction(gop_members[GOP_OF_at], "(N)",
+                                                      gop_device_pair(in->where))
+                              : NULL;
         if (other)
             PyErr_Format(PyExc_TypeError,
                          "%s: its arrays live on %S and on %S; bring them together with "
@@ -111,8 +111,9 @@ static int choose_place(gop_request *r, PyObject *named)
     if (named != Py_None) return gop_read_device(named, device);
     if (r->on_device) return place_of_arrays(r);
     const int said = r->device && r->device != Py_None; /* "auto" */
-    if (!said && PyDict_Size(defaults) > 0) {
-        const int found = take_word(PyObject_CallNoArgs(get_default_device), device);
+    if (!said && PyDict_Size(gop_members[GOP_OF_defaults]) > 0) {
+        const int found =
+            take_word(PyObject_CallNoArgs(gop_members[GOP_OF_get_default_device]), device);
         if (found) return found;
         asked = 1;
     }
@@ -120,8 +121,9 @@ static int choose_place(gop_request *r, PyObject *named)
         *device = (gop_device){GOP_CPU, 0};
         return asked;
     }
-    PyObject *word = PyObject_CallFunction(
-        automatic, "sdz", op->name, op->work ? op->work(&r->call) : 0.0, r->options.kernel);
+    PyObject *word =
+        PyObject_CallFunction(gop_members[GOP_OF_automatic], "sdz", op->name,
+                              op->work ? op->work(&r->call) : 0.0, r->options.kernel);
     return take_word(word, device) > 0 ? 1 : -1;
 }
 
@@ -185,8 +187,8 @@ static int let_all_go(PyObject *const *operands, int count)
             continue;
         PyErr_Clear(); /* let_go asks again, and says what is wrong */
         PyObject *pair = gop_device_pair(gop_buffer_array(operands[i])->where);
-        PyObject *done =
-            PyObject_CallFunction(let_go, "ON", gop_handle_kind(operands[i]), pair);
+        PyObject *done = PyObject_CallFunction(gop_members[GOP_OF_let_go], "ON",
+                                               gop_handle_kind(operands[i]), pair);
         Py_XDECREF(done);
         if (!done) return -1;
     }
@@ -226,9 +228,10 @@ static PyObject *make_theirs(gop_request *r)
 /* Makes the caller's result, an array of the library of that name or our own. */
 static PyObject *give_back_to(PyObject *made, PyObject *kind)
 {
-    PyObject *result = kind == Py_None
-                           ? gop_device_array(made, Py_None)
-                           : PyObject_CallFunctionObjArgs(give_back, made, kind, NULL);
+    PyObject *result =
+        kind == Py_None
+            ? gop_device_array(made, Py_None)
+            : PyObject_CallFunctionObjArgs(gop_members[GOP_OF_give_back], made, kind, NULL);
     Py_DECREF(made);
     return result;
 }
@@ -450,38 +453,11 @@ PyObject *gop_request_run(gop_request *r)
     return finished(r, r->out ? run_into_out(r) : run_into_new(r));
 }
 
-/* ---- what Python is asked ---- */
-
-static int take_member(PyObject *module, const char *name, PyObject **kept)
-{
-    PyObject *const before = *kept;
-    *kept = PyObject_GetAttrString(module, name);
-    Py_XDECREF(before);
-    return *kept ? 0 : -1;
-}
-
-static PyObject *setup(PyObject *module, PyObject *arguments)
-{
-    PyObject *devices, *arrays;
-    if (!PyArg_ParseTuple(arguments, "OO:setup", &devices, &arrays) ||
-        take_member(devices, "defaults", &defaults) < 0 ||
-        take_member(devices, "get_default_device", &get_default_device) < 0 ||
-        take_member(devices, "places", &places) < 0 ||
-        take_member(devices, "Device", &device_class) < 0 ||
-        take_member(devices, "locate", &locate) < 0 ||
-        take_member(devices, "automatic", &automatic) < 0 ||
-        take_member(devices, "at", &at) < 0 ||
-        take_member(arrays, "DeviceArray", &gop_device_array_class) < 0 ||
-        take_member(arrays, "let_go", &let_go) < 0 ||
-        take_member(arrays, "give_back", &give_back) < 0)
-        return NULL;
-    Py_RETURN_NONE;
-}
-
 PyObject *gop_with_device(PyObject *facts)
 {
     PyObject *pair = facts ? PyDict_GetItemString(facts, "device") : NULL;
-    PyObject *place = pair ? PyObject_CallFunctionObjArgs(at, pair, NULL) : NULL;
+    PyObject *place =
+        pair ? PyObject_CallFunctionObjArgs(gop_members[GOP_OF_at], pair, NULL) : NULL;
     if (!place || PyDict_SetItemString(facts, "device", place) < 0) Py_CLEAR(facts);
     Py_XDECREF(place);
     return facts;
@@ -492,7 +468,3 @@ int gop_request_ready(void)
     cpu_place = gop_device_pair((gop_device){GOP_CPU, 0});
     return cpu_place ? 0 : -1;
 }
-
-PyMethodDef gop_request_functions[] = {
-    {"setup", setup, METH_VARARGS, "setup(gpuops.devices, gpuops.arrays): what to ask them"},
-    {NULL, NULL, 0, NULL}};
