@@ -82,16 +82,6 @@ def front(
 def call_of(name: str, /, *arguments: Any, **keywords: Any) -> Call: ...
 def setup_arguments(answers: Any, /) -> None: ...
 def setup(devices: Any, arrays: Any, /) -> None: ...
-def plan(
-    op: str,
-    inputs: tuple[_Operand, ...],
-    params: dict[str, Any] | None,
-    out: _Operand | None,
-    device: object,
-    kernel: str | None,
-    tunables: dict[str, int] | None,
-    /,
-) -> dict[str, Any]: ...
 def time(
     op: str,
     inputs: tuple[_Operand, ...],

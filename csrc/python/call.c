@@ -201,14 +201,6 @@ static PyObject *core_run(PyObject *module, PyObject *const *arguments, Py_ssize
     return result;
 }
 
-static PyObject *core_plan(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
-{
-    gop_request r;
-    PyObject *said = read_request(arguments, count, &r) == 0 ? plan_request(&r, NULL) : NULL;
-    gop_request_end(&r);
-    return said;
-}
-
 /* time(the seven arguments of run, n_warmup, n_repeat, cold) */
 static PyObject *core_time(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
@@ -268,8 +260,6 @@ static PyObject *core_check(PyObject *module, PyObject *arguments)
 PyMethodDef gop_call_functions[] = {
     {"run", (PyCFunction)(void (*)(void))core_run, METH_FASTCALL,
      "run(op, inputs, params, out, device, kernel, tunables) -> out"},
-    {"plan", (PyCFunction)(void (*)(void))core_plan, METH_FASTCALL,
-     "plan(the arguments of run) -> dict; runs nothing"},
     {"time", (PyCFunction)(void (*)(void))core_time, METH_FASTCALL,
      "time(the arguments of run, n_warmup, n_repeat, cold) -> dict of lists of seconds"},
     {"infer", core_infer, METH_VARARGS, "infer(op, inputs, params) -> dtype, shape"},
@@ -309,13 +299,14 @@ static PyObject *call_new(PyTypeObject *class, PyObject *arguments, PyObject *ke
 {
     static char *names[] = {"op",     "operands", "params", "out",    "device",
                             "kernel", "tunables", "name",   "finish", NULL};
-    PyObject *op, *operands, *params = Py_None, *out = NULL, *device = Py_None,
-                             *kernel = Py_None, *tunables = Py_None, *finish = Py_None;
+    PyObject *op, *operands, *params = Py_None, *out = NULL, *finish = Py_None;
+    PyObject *how[GOP_NARGUMENTS] = {NULL};
     const char *name = NULL;
     gop_request *r;
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "UO|O$OOOOzO:Call", names, &op,
-                                     &operands, &params, &out, &device, &kernel, &tunables,
-                                     &name, &finish) ||
+                                     &operands, &params, &out, &how[GOP_WORD_device],
+                                     &how[GOP_WORD_kernel], &how[GOP_WORD_params], &name,
+                                     &finish) ||
         !(operands = PySequence_Tuple(operands)))
         return NULL;
     PyObject *given = PyTuple_Pack(3, operands, arguments, keywords ? keywords : Py_None);
@@ -326,7 +317,7 @@ static PyObject *call_new(PyTypeObject *class, PyObject *arguments, PyObject *ke
         if (name) r->name = name;
         r->out = gop_out_of(out);
         r->finish = finish == Py_None ? NULL : finish;
-        if (gop_ask_out(r) == 0 && gop_read_how(r, kernel, tunables, device) == 0) return made;
+        if (gop_ask_out(r) == 0 && gop_read_how(r, how) == 0) return made;
     }
     Py_XDECREF(made);
     return NULL;
@@ -352,12 +343,24 @@ static PyObject *call_choose(PyObject *self, PyObject *nothing)
     return gop_request_settle(r) == 0 ? gop_device_pair(r->options.device) : NULL;
 }
 
+/* Makes the device of a dict a gpuops.Device; takes the reference to the dict. */
+static PyObject *with_device(PyObject *facts)
+{
+    PyObject *pair = facts ? PyMapping_GetItemString(facts, "device") : NULL;
+    PyObject *place =
+        pair ? PyObject_CallFunctionObjArgs(gop_members[GOP_OF_at], pair, NULL) : NULL;
+    if (!place || PyDict_SetItemString(facts, "device", place) < 0) Py_CLEAR(facts);
+    Py_XDECREF(pair);
+    Py_XDECREF(place);
+    return facts;
+}
+
 /* plan() or plan(facts of a GPU that is not there) */
 static PyObject *call_plan(PyObject *self, PyObject *arguments)
 {
     PyObject *facts = NULL;
     if (!PyArg_ParseTuple(arguments, "|O:plan", &facts)) return NULL;
-    return gop_with_device(plan_request(anew(self), facts));
+    return with_device(plan_request(anew(self), facts));
 }
 
 /* time(n_warmup, n_repeat, cold) */
@@ -365,7 +368,7 @@ static PyObject *call_time(PyObject *self, PyObject *arguments)
 {
     PyObject *warmup, *repeat, *cold;
     if (!PyArg_ParseTuple(arguments, "OOO:time", &warmup, &repeat, &cold)) return NULL;
-    return gop_with_device(time_request(anew(self), warmup, repeat, cold));
+    return with_device(time_request(anew(self), warmup, repeat, cold));
 }
 
 int gop_call_ready(PyObject *module)

@@ -202,27 +202,21 @@ static PyObject *given(PyObject *value)
     return value == Py_None ? NULL : value;
 }
 
-int gop_read_how(gop_request *r, PyObject *kernel, PyObject *tunables, PyObject *device)
+int gop_read_how(gop_request *r, PyObject *const *values)
 {
-    if ((kernel = given(kernel))) {
+    PyObject *kernel = given(values[GOP_WORD_kernel]);
+    PyObject *const tunables = given(values[GOP_WORD_params]);
+    if (kernel) {
         kernel = gop_ask(r, GOP_ASK_KERNEL, "(sO)", r->name, kernel);
         r->options.kernel = kernel ? PyUnicode_AsUTF8AndSize(kernel, NULL) : NULL;
         if (!r->options.kernel) return -1;
     }
-    if ((tunables = given(tunables))) {
-        r->tunables = gop_ask(r, GOP_ASK_TUNABLES, "(sO)", r->name, tunables);
-        if (!r->tunables) return -1;
-    }
-    r->device = given(device);
+    if (tunables) r->tunables = gop_ask(r, GOP_ASK_TUNABLES, "(sO)", r->name, tunables);
+    if (tunables && !r->tunables) return -1;
+    r->device = given(values[GOP_WORD_device]);
     if (!r->device || !PyTuple_CheckExact(r->device)) return 0;
     r->device = gop_ask(r, GOP_ASK_DEVICE, "(O)", r->device); /* a pair is our own word */
     return r->device ? 0 : -1;
-}
-
-static int read_how(gop_request *r, PyObject *const *values)
-{
-    return gop_read_how(r, values[GOP_WORD_kernel], values[GOP_WORD_params],
-                        values[GOP_WORD_device]);
 }
 
 /* ---- out ---- */
@@ -244,7 +238,7 @@ static int read_out_and_how(gop_request *r, PyObject *const *values)
     PyObject *const out = values[GOP_WORD_out];
     r->out = gop_out_of(out);
     r->is_scalar = !given(out); /* a result of no axes, but not for out=... */
-    return read_how(r, values);
+    return gop_read_how(r, values);
 }
 
 /* add, multiply_add and fma. Most calls have arrays of one dtype and shape. */
@@ -360,7 +354,7 @@ static int read_transpose(gop_request *r, const gop_signature *s, PyObject *cons
         r->call.in[0].ndim = PyArray_NDIM((PyArrayObject *)array);
     else if (gop_buffer_array(array)) gop_array_assign(&r->call.in[0], gop_buffer_array(array));
     if (gop_read_axes_of(r, values[GOP_WORD_axes], 1, axes) < 0) return -1;
-    if (read_items(r, axes) < 0 || read_how(r, values) < 0) return -1;
+    if (read_items(r, axes) < 0 || gop_read_how(r, values) < 0) return -1;
     r->out = out;
     return r->finish ? read_words_out(r) : 0;
 }

@@ -151,15 +151,13 @@ void gop_request_end(gop_request *r);
 int gop_request_settle(gop_request *r);
 PyObject *gop_make_output(gop_request *r);
 PyObject *gop_request_run(gop_request *r);
-/* Makes the device of a dict a gpuops.Device; takes the reference to the dict. */
-PyObject *gop_with_device(PyObject *facts);
 
 /* ---- call.c ---- */
 
 int gop_call_ready(PyObject *module);
 /* Makes a Call, whose request is still to be read. It keeps `given` alive. */
 PyObject *gop_call_new(PyObject *given, gop_request **request);
-extern PyMethodDef gop_call_functions[]; /* run, plan, time, infer, check */
+extern PyMethodDef gop_call_functions[]; /* run, time, infer, check */
 
 /* ---- front.c: the functions that users call ---- */
 
@@ -188,7 +186,8 @@ int gop_read_first(gop_request *r, const gop_signature *s, PyObject *a, PyObject
 int gop_read_input_as(gop_request *r, int i, int word, gop_dtype dtype);
 /* Reads axes of the first operand. `several`: they may be any sequence. */
 int gop_read_axes_of(gop_request *r, PyObject *value, int several, gop_axes *axes);
-int gop_read_how(gop_request *r, PyObject *kernel, PyObject *tunables, PyObject *device);
+/* Reads kernel, params and device. */
+int gop_read_how(gop_request *r, PyObject *const *values);
 PyObject *gop_out_of(PyObject *value);    /* borrowed; NULL for None and `...` */
 int gop_ask_out(gop_request *r);          /* asks whether a given call's `out` is a library's */
 extern PyMethodDef gop_front_functions[]; /* front, call_of */

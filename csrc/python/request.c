@@ -453,16 +453,6 @@ PyObject *gop_request_run(gop_request *r)
     return finished(r, r->out ? run_into_out(r) : run_into_new(r));
 }
 
-PyObject *gop_with_device(PyObject *facts)
-{
-    PyObject *pair = facts ? PyDict_GetItemString(facts, "device") : NULL;
-    PyObject *place =
-        pair ? PyObject_CallFunctionObjArgs(gop_members[GOP_OF_at], pair, NULL) : NULL;
-    if (!place || PyDict_SetItemString(facts, "device", place) < 0) Py_CLEAR(facts);
-    Py_XDECREF(place);
-    return facts;
-}
-
 int gop_request_ready(void)
 {
     cpu_place = gop_device_pair((gop_device){GOP_CPU, 0});

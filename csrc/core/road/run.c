@@ -9,7 +9,6 @@
  *
  * No line here knows an operation: its descriptor answers.
  */
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -260,18 +259,17 @@ gop_status gop_plan_call(gop_road *r, const gop_run_options *options, int timing
  * it for its next call. Work on the stream of device arrays runs in the order of the calls:
  * each may reuse the scratch memory of the one before. One block for each context serves all
  * but the largest calls. */
-enum { CONTEXTS = 64, KEPT_BYTES = 64 << 10 };
+enum { KEPT_BYTES = 64 << 10 };
 
-/* A context belongs to one thread at a time, and lives as long as the process. */
+/* A context belongs to one thread at a time, and lives as long as the process, as its block. */
 typedef struct block {
+    struct block *next;
     const gop_ctx *ctx;
     void *memory; /* made at first use */
     int taken;    /* a call uses it; meanwhile a signal's handler may make another call */
 } block;
 
-static block blocks[CONTEXTS];
-static atomic_int nblocks;
-static pthread_mutex_t blocks_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic(block *) blocks;
 
 /* GPUOPS_KEEP_SCRATCH=0: every call gets memory of its own, so that tools see where it ends. */
 static int wanted(void)
@@ -288,24 +286,17 @@ static int wanted(void)
 
 static block *find_block(const gop_ctx *ctx)
 {
-    const int known = atomic_load_explicit(&nblocks, memory_order_acquire);
-    for (int i = 0; i < known; i++)
-        if (blocks[i].ctx == ctx) return &blocks[i];
-    return NULL;
+    block *kept = atomic_load_explicit(&blocks, memory_order_acquire);
+    while (kept && kept->ctx != ctx) kept = kept->next;
+    return kept;
 }
 
-/* Returns NULL if there are too many contexts. */
 static block *add_block(const gop_ctx *ctx)
 {
-    block *added = NULL;
-    pthread_mutex_lock(&blocks_lock);
-    const int known = atomic_load_explicit(&nblocks, memory_order_relaxed);
-    if (known < CONTEXTS) {
-        added = &blocks[known];
-        added->ctx = ctx;
-        atomic_store_explicit(&nblocks, known + 1, memory_order_release);
-    }
-    pthread_mutex_unlock(&blocks_lock);
+    block *const added = malloc(sizeof *added);
+    if (!added) return NULL;
+    *added = (block){atomic_load(&blocks), ctx, NULL, 0};
+    while (!atomic_compare_exchange_weak(&blocks, &added->next, added)) continue;
     return added;
 }
 
