@@ -21,7 +21,7 @@ from gpuops import _core
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from cases import GI, MEMORY_BOUND, MI, Case, cases
-from peers import peers, place, random_array
+from peers import peers, random_array
 from results import RESULTS, about, commit, line, results_path, versions
 
 
@@ -30,7 +30,7 @@ def plan_of(case: Case, ours, arrays) -> dict:
     if case.op in ("add", "multiply_add", "fma", "transpose", "reduce"):
         op, params = ours.core_call(case.function or case.op, case.options)
         inputs = tuple(getattr(a, "_buffer", a) for a in arrays)
-        return _core.plan(op, inputs, params, None, place(ours.device), None, None)
+        return _core.Call(op, inputs, params, device=ours.device).plan()
     plan = gpuops.explain(getattr(gpuops, case.op), *arrays, device=ours.device, **case.options)
     return {"kernel": plan.kernel, "bytes": plan.bytes, "flops": plan.flops}
 

@@ -42,10 +42,6 @@ class Call:
     caller gets of the core's result or of `out`.
     """
 
-    op: Final[str]
-    operands: Final[tuple[Any, ...]]
-    params: Final[dict[str, Any] | None]
-    device: Final[object]
     def __new__(
         cls,
         op: str,
@@ -74,20 +70,18 @@ def run(
     tunables: dict[str, int] | None,
     /,
 ) -> Any: ...
-def front(module: ModuleType, function: Callable[..., Any], text: str, /) -> Any: ...
+def front(
+    module: ModuleType,
+    function: Callable[..., Any],
+    text: str,
+    names: tuple[str, ...],
+    positional: int,
+    required: int,
+    /,
+) -> Any: ...
 def call_of(name: str, /, *arguments: Any, **keywords: Any) -> Call: ...
 def setup_arguments(answers: Any, /) -> None: ...
 def setup(devices: Any, arrays: Any, /) -> None: ...
-def plan(
-    op: str,
-    inputs: tuple[_Operand, ...],
-    params: dict[str, Any] | None,
-    out: _Operand | None,
-    device: object,
-    kernel: str | None,
-    tunables: dict[str, int] | None,
-    /,
-) -> dict[str, Any]: ...
 def time(
     op: str,
     inputs: tuple[_Operand, ...],

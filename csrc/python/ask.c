@@ -6,7 +6,7 @@
 #include "python/python.h"
 
 static PyObject *answers[GOP_NQUESTIONS]; /* the functions */
-PyObject *gop_words[GOP_NWORDS];
+PyObject *gop_words[GOP_NWORDS], *gop_members[GOP_NMEMBERS];
 
 int gop_words_ready(void)
 {
@@ -51,19 +51,39 @@ PyObject *gop_ask(gop_request *r, int question, const char *format, ...)
     return gop_keep(r, answer);
 }
 
+/* Takes members of a module, each in the place of the one before. */
+static int take_members(PyObject *module, const char *const *names, PyObject **kept)
+{
+    for (; *names; names++, kept++) {
+        PyObject *const before = *kept;
+        if (!(*kept = PyObject_GetAttrString(module, *names))) return -1;
+        Py_XDECREF(before);
+    }
+    return 0;
+}
+
+#define X(member) #member,
+/* setup(gpuops.devices, gpuops.arrays) */
+static PyObject *setup(PyObject *self, PyObject *modules)
+{
+    static const char *const of_devices[] = {GOP_MEMBERS_OF_DEVICES(X) NULL};
+    static const char *const of_arrays[] = {GOP_MEMBERS_OF_ARRAYS(X) NULL};
+    PyObject *devices, *arrays;
+    if (!PyArg_ParseTuple(modules, "OO:setup", &devices, &arrays) ||
+        take_members(devices, of_devices, gop_members) < 0 ||
+        take_members(arrays, of_arrays, gop_members + GOP_OF_DeviceArray) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+#undef X
+
 /* setup_arguments(module): whose functions answer */
 static PyObject *setup_arguments(PyObject *self, PyObject *module)
 {
-    static const char *const functions[] = {
 #define X(enumerator, function) #function,
-        GOP_QUESTIONS(X)
+    static const char *const functions[] = {GOP_QUESTIONS(X) NULL};
 #undef X
-    };
-    for (int q = 0; q < GOP_NQUESTIONS; q++) {
-        PyObject *const before = answers[q];
-        if (!(answers[q] = PyObject_GetAttrString(module, functions[q]))) return NULL;
-        Py_XDECREF(before);
-    }
+    if (take_members(module, functions, answers) < 0) return NULL;
     Py_RETURN_NONE;
 }
 
@@ -73,6 +93,7 @@ int gop_is_critical(void)
 }
 
 PyMethodDef gop_ask_functions[] = {
+    {"setup", setup, METH_VARARGS, "setup(gpuops.devices, gpuops.arrays): what to ask them"},
     {"setup_arguments", setup_arguments, METH_O,
      "setup_arguments(module): whose functions answer what the core asks about arguments"},
     {NULL, NULL, 0, NULL}};

@@ -21,7 +21,6 @@ typedef struct buffer {
 } buffer;
 
 static PyTypeObject *buffer_type;
-PyObject *gop_device_array_class;
 
 typedef struct handle {
     PyObject_HEAD PyObject *buffer;
@@ -49,39 +48,6 @@ int gop_buffer_readonly(PyObject *object)
     return ((buffer *)handle_buffer(object))->readonly;
 }
 
-/* ---- arrays of NumPy's, and Buffers ---- */
-
-/* (array, dtype) */
-static int read_pair(PyObject *pair, gop_array *array, int writable)
-{
-    gop_dtype dtype;
-    if (gop_read_array(PyTuple_GetItem(pair, 0), array, writable) < 0 ||
-        gop_read_dtype(PyTuple_GetItem(pair, 1), &dtype) < 0)
-        return -1;
-    const gop_dtype from = writable ? dtype : array->dtype,
-                    to = writable ? array->dtype : dtype;
-    if (gop_can_cast(from, to) && gop_array_on_host(array)) return gop_read_as(array, dtype), 0;
-    PyErr_Format(PyExc_TypeError, "an array of %s is not cast to %s", gop_dtype_name(from),
-                 gop_dtype_name(to));
-    return -1;
-}
-
-int gop_read_array(PyObject *object, gop_array *array, int writable)
-{
-    if (PyTuple_CheckExact(object) && PyTuple_Size(object) == 2)
-        return read_pair(object, array, writable);
-    const gop_array *device = gop_buffer_array(object);
-    if (device) {
-        if (writable && gop_buffer_readonly(object)) {
-            PyErr_SetString(PyExc_ValueError, "output array is read-only");
-            return -1;
-        }
-        gop_array_assign(array, device);
-        return 0;
-    }
-    return gop_read_ndarray(object, array, writable);
-}
-
 /* ---- Buffer ---- */
 
 static buffer *buffer_make(const gop_array *array)
@@ -94,6 +60,22 @@ static buffer *buffer_make(const gop_array *array)
     b->readonly = 0;
     b->shared = 0;
     return b;
+}
+
+int gop_check_reach(const char *what, const gop_array *array)
+{
+    int64_t low = (int64_t)(uintptr_t)array->data, high = low, span;
+    int leaves = low < 0;
+    if (gop_array_size(array) == 0) return 0;
+    for (int d = 0; d < array->ndim; d++) {
+        int64_t *end = array->strides[d] < 0 ? &low : &high;
+        leaves |= __builtin_mul_overflow(array->shape[d] - 1, array->strides[d], &span);
+        leaves |= __builtin_add_overflow(*end, span, end);
+    }
+    leaves |= low < 0 || __builtin_add_overflow(high, gop_dtype_size(array->dtype), &high);
+    if (!leaves) return 0;
+    PyErr_Format(PyExc_BufferError, "%s: the strides reach beyond all memory", what);
+    return -1;
 }
 
 int gop_check_whose(gop_array *array)
@@ -270,12 +252,12 @@ static PyObject *new_handle(PyTypeObject *class, PyObject *wrapped, PyObject *ki
 
 int gop_is_device_array(PyObject *object)
 {
-    return (PyObject *)Py_TYPE(object) == gop_device_array_class;
+    return (PyObject *)Py_TYPE(object) == gop_members[GOP_OF_DeviceArray];
 }
 
 PyObject *gop_device_array(PyObject *of, PyObject *kind)
 {
-    return new_handle((PyTypeObject *)gop_device_array_class, of, kind);
+    return new_handle((PyTypeObject *)gop_members[GOP_OF_DeviceArray], of, kind);
 }
 
 /* DeviceArray(buffer, kind=None) */

@@ -1,14 +1,7 @@
 /*
- * convert.c - converts between Python's objects and core's: arrays, dtypes, devices, failures.
+ * convert.c - converts between Python's objects and core's: failures, dtypes, devices, shapes.
  */
-#define GOP_IMPORTS_NUMPY
-#include "core/arrays/order.h"
 #include "python/python.h"
-
-int gop_numpy_ready(void)
-{
-    return PyArray_ImportNumPyAPI();
-}
 
 /* ---- failures ---- */
 
@@ -177,118 +170,6 @@ int gop_read_dtype(PyObject *dtype, gop_dtype *out)
     return status;
 }
 
-/* ---- arrays ---- */
-
-static void read_layout(PyArrayObject *ndarray, gop_array *array)
-{
-    array->data = PyArray_DATA(ndarray);
-    array->stored = 0;
-    array->ndim = PyArray_NDIM(ndarray);
-    array->where = (gop_device){GOP_CPU, 0};
-    for (int d = 0; d < array->ndim; d++) {
-        array->shape[d] = PyArray_DIM(ndarray, d);
-        array->strides[d] = PyArray_STRIDE(ndarray, d);
-    }
-}
-
-void gop_read_as(gop_array *array, gop_dtype dtype)
-{
-    if (!array->stored && array->dtype != dtype) array->stored = 1 + (int)array->dtype;
-    array->dtype = dtype;
-}
-
-int gop_read_ndarray(PyObject *object, gop_array *array, int writable)
-{
-    if (!PyArray_Check(object)) {
-        PyErr_Format(PyExc_TypeError, "expected a numpy.ndarray or a Buffer, got %s",
-                     Py_TYPE(object) == &PyType_Type ? "a type" : "another object");
-        return -1;
-    }
-    PyArrayObject *ndarray = (PyArrayObject *)object;
-    if (writable && !PyArray_ISWRITEABLE(ndarray)) {
-        PyErr_SetString(PyExc_ValueError, "output array is read-only");
-        return -1;
-    }
-    if (dtype_of(PyArray_DESCR(ndarray), &array->dtype) < 0) return -1;
-    read_layout(ndarray, array);
-    if (!PyArray_ISNOTSWAPPED(ndarray)) array->stored = (1 + (int)array->dtype) | GOP_SWAPPED;
-    return 0;
-}
-
-int gop_check_reach(const char *what, const gop_array *array)
-{
-    int64_t low = (int64_t)(uintptr_t)array->data, high = low, span;
-    int leaves = low < 0;
-    if (gop_array_size(array) == 0) return 0;
-    for (int d = 0; d < array->ndim; d++) {
-        int64_t *end = array->strides[d] < 0 ? &low : &high;
-        leaves |= __builtin_mul_overflow(array->shape[d] - 1, array->strides[d], &span);
-        leaves |= __builtin_add_overflow(*end, span, end);
-    }
-    leaves |= low < 0 || __builtin_add_overflow(high, gop_dtype_size(array->dtype), &high);
-    if (!leaves) return 0;
-    PyErr_Format(PyExc_BufferError, "%s: the strides reach beyond all memory", what);
-    return -1;
-}
-
-int gop_plain_array(PyObject *object, gop_array *array)
-{
-    if (Py_TYPE(object) != &PyArray_Type) return 0;
-    PyArrayObject *ndarray = (PyArrayObject *)object;
-    if (!gop_plain_dtype(PyArray_DESCR(ndarray), &array->dtype)) return 0;
-    read_layout(ndarray, array);
-    return 1;
-}
-
-PyObject *gop_shape_tuple(int ndim, const int64_t *values)
-{
-    PyObject *tuple = PyTuple_New(ndim);
-    for (int d = 0; tuple && d < ndim; d++) {
-        PyObject *value = PyLong_FromLongLong(values[d]);
-        if (!value || PyTuple_SetItem(tuple, d, value) < 0) Py_CLEAR(tuple);
-    }
-    return tuple;
-}
-
-PyObject *gop_new_ndarray(gop_array *array)
-{
-    npy_intp shape[GOP_MAX_NDIM], strides[GOP_MAX_NDIM];
-    PyArray_Descr *descr = gop_descr(array->dtype);
-    if (!descr) return NULL;
-    if (descr->type_num == NPY_VOID) {
-        Py_DECREF((PyObject *)descr);
-        PyErr_SetString(PyExc_TypeError,
-                        "NumPy has no bfloat16 of its own: install ml_dtypes, or take the "
-                        "array by DLPack");
-        return NULL;
-    }
-    const int in_order = gop_is_c_order(array);
-    for (int d = 0; d < array->ndim; d++) {
-        shape[d] = (npy_intp)array->shape[d];
-        strides[d] = (npy_intp)array->strides[d];
-    }
-    PyObject *ndarray = PyArray_NewFromDescr(&PyArray_Type, descr, array->ndim, shape,
-                                             in_order ? NULL : strides, NULL, 0, NULL);
-    if (!ndarray) return NULL;
-    array->data = PyArray_DATA((PyArrayObject *)ndarray);
-    array->where = (gop_device){GOP_CPU, 0};
-    return ndarray;
-}
-
-PyObject *gop_new_like(gop_array *line, PyArrayObject *like)
-{
-    PyArray_Descr *descr = PyArray_DESCR(like);
-    Py_INCREF((PyObject *)descr);
-    PyObject *ndarray =
-        PyArray_NewFromDescr(&PyArray_Type, descr, PyArray_NDIM(like), PyArray_DIMS(like), NULL,
-                             NULL, !PyArray_IS_C_CONTIGUOUS(like), NULL);
-    if (!ndarray) return NULL;
-    gop_array_c_order(line);
-    line->data = PyArray_DATA((PyArrayObject *)ndarray);
-    line->where = (gop_device){GOP_CPU, 0};
-    return ndarray;
-}
-
 /* ---- devices ---- */
 
 int gop_read_backend(const char *name, gop_backend_id *id)
@@ -315,4 +196,14 @@ int gop_read_device(PyObject *pair, gop_device *device)
 PyObject *gop_device_pair(gop_device device)
 {
     return Py_BuildValue("(si)", gop_backend_name(device.backend), device.ordinal);
+}
+
+PyObject *gop_shape_tuple(int ndim, const int64_t *values)
+{
+    PyObject *tuple = PyTuple_New(ndim);
+    for (int d = 0; tuple && d < ndim; d++) {
+        PyObject *value = PyLong_FromLongLong(values[d]);
+        if (!value || PyTuple_SetItem(tuple, d, value) < 0) Py_CLEAR(tuple);
+    }
+    return tuple;
 }

@@ -1,37 +1,365 @@
 /*
- * front.c - parsing begins: the array operations and reductions that users call.
+ * front.c - parsing: the array operations and reductions that users call, and their arguments.
  *
- * Each has an entry point below and a line in the table `signatures`. Its arguments, their
+ * Each function has an entry point and a line in the table gop_signatures. Its arguments, their
  * order and its documentation come from the def of its name in gpuops/ops.py or reductions.py.
- * Here a call is bound to these arguments; arguments.c or reduction.c reads them, and request.c
- * runs the call.
+ * Here a call is bound to these arguments and each is read into a request; request.c runs it.
+ *
+ * Plain arrays, numbers and words are read here (a reduction's in reduction.c). About any other
+ * object it asks Python (gpuops/_call/arguments.py), one argument at a time. The answer is an
+ * array, a tuple or an exception. The order in which arguments are read decides which error is
+ * reported first.
  */
+#include <math.h>
+
+#include "core/arrays/cast.h"
+#include "core/arrays/array.h"
 #include "core/host/threads.h"
 #include "core/ops/reduce.h"
 #include "python/python.h"
 
-enum {
-    ADD,
-    MULTIPLY_ADD,
-    FMA,
-    MATMUL,
-    TRANSPOSE,
-    REDUCE,
-    SUM,
-    PROD,
-    MIN,
-    MAX,
-    MEAN,
-    ANY,
-    ALL,
-    ARGMIN,
-    ARGMAX,
-    FUNCTIONS
-};
+/* ---- operands ---- */
 
-static gop_signature signatures[FUNCTIONS]; /* below */
+/* The kind of a number of Python's own, which takes the dtype of arrays beside it; or 0. */
+static char kind_of_number(PyObject *object)
+{
+    return PyFloat_CheckExact(object)     ? 'f'
+           : PyLong_CheckExact(object)    ? 'i'
+           : PyComplex_CheckExact(object) ? 'c'
+                                          : 0;
+}
 
-/* ---- binding ---- */
+static char stronger(char a, char b)
+{
+    return a == 'c' || b == 'c' ? 'c' : a == 'f' || b == 'f' ? 'f' : a ? a : b;
+}
+
+static int takes(const gop_signature *s, gop_dtype dtype)
+{
+    return s->dtypes >> dtype & 1;
+}
+
+/* Finds out whether operand i or `out` is a plain array of another library on its default
+ * stream, which needs no wrapper. The object's code may run. */
+static void ask_library(gop_request *r, PyObject *object, int i)
+{
+    const gop_backend *cuda;
+    while (r->nasked <= i) { /* gop_ask_foreign looks at those before */
+        r->foreign[r->nasked].library = GOP_NO_LIBRARY;
+        r->foreign[r->nasked++].owner = NULL;
+    }
+    if (Py_TYPE(object) == &PyArray_Type || gop_is_device_array(object)) return;
+    if (kind_of_number(object)) return;
+    Py_CLEAR(r->foreign[i].owner);
+    if (gop_ask_foreign(object, r->foreign, i) && gop_backend_get(GOP_CUDA, &cuda) == GOP_OK)
+        r->lent |= 1u << i;
+    else if (!gop_is_critical()) PyErr_Clear();
+}
+
+/* Asks about all operands before the first is read, so that each is read only once. */
+static int ask_libraries(gop_request *r, PyObject *const *operands, int count, PyObject *out)
+{
+    for (int i = 0; i < count && !PyErr_Occurred(); i++) ask_library(r, operands[i], i);
+    if (out && !PyErr_Occurred()) ask_library(r, out, GOP_OUT);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* Reads a device array of ours, or one of another library that has not changed since. */
+static int read_on_device(gop_request *r, PyObject *object, int i)
+{
+    gop_array *const array = &r->call.in[i];
+    if (gop_is_device_array(object))
+        return gop_array_assign(array, gop_buffer_array(object)), 1;
+    if (!gop_is_lent(r, i)) return 0;
+    if (gop_read_foreign(object, &r->foreign[i], array)) return 1;
+    if (!gop_is_critical()) PyErr_Clear();
+    r->lent &= ~(1u << i);
+    return 0;
+}
+
+static int is_whole(gop_dtype dtype)
+{
+    return strchr("biu", gop_dtype_kind(dtype)) != NULL;
+}
+
+/* Adds the operand that `word` names. It has to be of a dtype that the function takes. */
+static int read_operand(gop_request *r, const gop_signature *s, PyObject *object, int word)
+{
+    const int were_read = r->is_read, i = gop_add_input(r, object);
+    gop_array *const in = &r->call.in[i];
+    const int is_host = gop_plain_array(object, in);
+    if (is_host || read_on_device(r, object, i)) {
+        if (!is_host) r->on_device |= 1u << i;
+        r->is_read = were_read;
+        if (takes(s, in->dtype)) return 0;
+    }
+    if (PyErr_Occurred()) return -1;
+    r->lent &= ~(1u << i);
+    r->inputs[i] =
+        gop_ask(r, GOP_ASK_CONVERT, "(sOOs)", r->name, gop_words[word], object, s->kinds);
+    if (!r->inputs[i]) return -1;
+    return *s->kinds == 'a' ? 0 : gop_read_array(r->inputs[i], in, 0);
+}
+
+int gop_read_first(gop_request *r, const gop_signature *s, PyObject *a, PyObject *out)
+{
+    if (ask_libraries(r, &a, 1, out) < 0) return -1;
+    return read_operand(r, s, a, GOP_WORD_a);
+}
+
+/* Kernels and transfers cast the host's arrays; Python casts, or refuses, all others. */
+int gop_read_input_as(gop_request *r, int i, int word, gop_dtype dtype)
+{
+    const gop_array *const in = &r->call.in[i];
+    if (in->dtype == dtype) return 0;
+    r->is_read = 0;
+    r->as[i] = (int)dtype;
+    if (gop_array_on_host(in) && !gop_buffer_array(r->inputs[i]) &&
+        gop_can_cast(in->dtype, dtype))
+        return 0;
+    if (gop_wrap_input(r, i) < 0) return -1;
+    r->inputs[i] = gop_ask(r, GOP_ASK_CAST, "(sOON)", r->name, gop_words[word], r->inputs[i],
+                           gop_descr(dtype));
+    return r->inputs[i] ? 0 : -1;
+}
+
+/* Whether no float dtype can overflow. NumPy warns of overflows, and Python's code does not. */
+static int is_moderate(PyObject *number)
+{
+    enum { MOST = 60000 };
+    const double real = PyComplex_RealAsDouble(number), imag = PyComplex_ImagAsDouble(number);
+    return !PyErr_Occurred() && fabs(real) < MOST && fabs(imag) < MOST;
+}
+
+/* Makes an array of a number. */
+static int read_number(gop_request *r, int i, PyObject *number, gop_dtype dtype)
+{
+    const char kind = gop_dtype_kind(dtype);
+    PyObject *made = NULL;
+    r->is_read = 0;
+    if (dtype != GOP_BFLOAT16 && ((kind != 'f' && kind != 'c') || is_moderate(number)))
+        made = PyArray_FromAny(number, gop_descr(dtype), 0, 0, 0, NULL);
+    if (made) return (r->inputs[i] = gop_keep(r, made)) ? 0 : -1;
+    if (gop_is_critical()) return -1;
+    PyErr_Clear();
+    r->inputs[i] = gop_ask(r, GOP_ASK_NUMBER, "(sOON)", r->name, gop_words[GOP_WORD_a + i],
+                           number, gop_descr(dtype));
+    return r->inputs[i] ? 0 : -1;
+}
+
+/* The dtype of numbers that have no array beside them. */
+static int dtype_of_numbers(gop_request *r, const gop_signature *s, PyObject *const *values,
+                            gop_dtype *dtype)
+{
+    PyObject *numbers = gop_pack_tuple(values, s->operands);
+    PyObject *found = gop_ask(r, GOP_ASK_NUMBERS, "(sOsN)", r->name,
+                              gop_words[GOP_WORD_a + s->operands - 1], s->kinds, numbers);
+    return found ? gop_read_dtype(found, dtype) : -1;
+}
+
+/* Reads operands of several dtypes, and numbers, in their common dtype. */
+static int promote(gop_request *r, const gop_signature *s, PyObject *const *values)
+{
+    gop_dtype dtypes[GOP_MAX_INPUTS], common;
+    char kinds[GOP_MAX_INPUTS], weak = 0;
+    int arrays = 0, mixed = 0;
+    if (ask_libraries(r, values, s->operands, r->out) < 0) return -1;
+    r->count = 0;
+    r->is_read = 1;
+    r->is_lines = r->options.fits = r->options.made = 0;
+    for (int i = 0; i < s->operands; i++) {
+        weak = stronger(weak, kinds[i] = kind_of_number(values[i]));
+        if (kinds[i]) gop_add_input(r, values[i]);
+        else if (read_operand(r, s, values[i], GOP_WORD_a + i) < 0) return -1;
+        else {
+            dtypes[arrays++] = r->call.in[i].dtype;
+            mixed |= dtypes[arrays - 1] != dtypes[0];
+        }
+    }
+    common = arrays ? dtypes[0] : GOP_FLOAT64;
+    if (!arrays && dtype_of_numbers(r, s, values, &common) < 0) return -1;
+    if (mixed) common = gop_promote_all(dtypes, arrays);
+    if (weak && arrays) common = gop_promote_weak(common, weak);
+    if (s->least && is_whole(common)) common = s->least;
+    if (!mixed && !weak && common == dtypes[0]) return 0;
+    if (!takes(s, common))
+        return gop_ask(r, GOP_ASK_BAD_DTYPE, "(sONs)", r->name,
+                       gop_words[GOP_WORD_a + s->operands - 1], gop_descr(common), s->kinds)
+                   ? 0
+                   : -1;
+    for (int i = 0; i < s->operands; i++) {
+        const int status = kinds[i] ? read_number(r, i, values[i], common)
+                                    : gop_read_input_as(r, i, GOP_WORD_a + i, common);
+        if (status < 0) return -1;
+    }
+    return 0;
+}
+
+/* ---- where and how ---- */
+
+static PyObject *given(PyObject *value)
+{
+    return value == Py_None ? NULL : value;
+}
+
+int gop_read_how(gop_request *r, PyObject *const *values)
+{
+    PyObject *kernel = given(values[GOP_WORD_kernel]);
+    PyObject *const tunables = given(values[GOP_WORD_params]);
+    if (kernel) {
+        kernel = gop_ask(r, GOP_ASK_KERNEL, "(sO)", r->name, kernel);
+        r->options.kernel = kernel ? PyUnicode_AsUTF8AndSize(kernel, NULL) : NULL;
+        if (!r->options.kernel) return -1;
+    }
+    if (tunables) r->tunables = gop_ask(r, GOP_ASK_TUNABLES, "(sO)", r->name, tunables);
+    if (tunables && !r->tunables) return -1;
+    r->device = given(values[GOP_WORD_device]);
+    if (!r->device || !PyTuple_CheckExact(r->device)) return 0;
+    r->device = gop_ask(r, GOP_ASK_DEVICE, "(O)", r->device); /* a pair is our own word */
+    return r->device ? 0 : -1;
+}
+
+/* ---- out ---- */
+
+PyObject *gop_out_of(PyObject *value)
+{
+    return value == Py_None || value == Py_Ellipsis ? NULL : value;
+}
+
+int gop_ask_out(gop_request *r)
+{
+    return ask_libraries(r, NULL, 0, r->out);
+}
+
+/* ---- operations ---- */
+
+static int read_out_and_how(gop_request *r, PyObject *const *values)
+{
+    PyObject *const out = values[GOP_WORD_out];
+    r->out = gop_out_of(out);
+    r->is_scalar = !given(out); /* a result of no axes, but not for out=... */
+    return gop_read_how(r, values);
+}
+
+/* add, multiply_add and fma. Most calls have arrays of one dtype and shape. */
+static int read_elementwise(gop_request *r, const gop_signature *s, PyObject *const *values)
+{
+    r->is_elementwise = r->spreads = 1;
+    r->out = gop_out_of(values[GOP_WORD_out]);
+    for (int i = 0; i < s->operands; i++) gop_add_input(r, values[GOP_WORD_a + i]);
+    if (!gop_read_lines(r) || !takes(s, r->call.in[0].dtype) ||
+        (s->least && is_whole(r->call.in[0].dtype))) {
+        if (promote(r, s, values + GOP_WORD_a) < 0) return -1;
+    }
+    return read_out_and_how(r, values);
+}
+
+static int read_matmul(gop_request *r, const gop_signature *s, PyObject *const *values)
+{
+    r->spreads = 2;
+    r->out = gop_out_of(values[GOP_WORD_out]);
+    r->call.params.matmul.precision = GOP_HIGHEST;
+    r->precision = given(values[GOP_WORD_precision]);
+    if (promote(r, s, values + GOP_WORD_a) < 0) return -1;
+    return read_out_and_how(r, values);
+}
+
+/* Returns 1 for an int that can be an axis. */
+static int read_axis(PyObject *number, int64_t *axis)
+{
+    int overflow = 0;
+    if (!PyLong_CheckExact(number)) return 0;
+    *axis = PyLong_AsLongLongAndOverflow(number, &overflow);
+    return !overflow && *axis != INT64_MIN;
+}
+
+static int read_plain_axes(PyObject *value, int several, gop_axes *axes)
+{
+    axes->given = value != NULL;
+    axes->count = 0;
+    if (!value) return 1;
+    if (PyTuple_CheckExact(value)) {
+        const Py_ssize_t count = PyTuple_Size(value);
+        if (count > GOP_MAX_NDIM) return 0;
+        while (axes->count < count) {
+            PyObject *one = PyTuple_GetItem(value, axes->count);
+            if (!read_axis(one, &axes->axis[axes->count++])) return 0;
+        }
+        return 1;
+    }
+    if (several && PyList_CheckExact(value)) {
+        PyObject *tuple = PyList_AsTuple(value);
+        const int read = tuple && read_plain_axes(tuple, 0, axes);
+        Py_XDECREF(tuple);
+        return read;
+    }
+    return read_axis(value, &axes->axis[axes->count++]);
+}
+
+int gop_read_axes_of(gop_request *r, PyObject *value, int several, gop_axes *axes)
+{
+    const int ndim = r->call.in[0].ndim;
+    value = given(value);
+    const int is_scalar = ndim == 0 && value && PyTuple_CheckExact(value);
+    if (read_plain_axes(value, several, axes) && !(is_scalar && axes->count && !several))
+        return 0;
+    if (PyErr_Occurred()) return -1;
+    PyObject *tuple = gop_ask(r, GOP_ASK_AXES, "(sOii)", r->name, value, ndim, several);
+    if (!tuple) return -1;
+    r->late_axes = axes;
+    r->axes = given(tuple); /* too many axes are refused once the device is known */
+    axes->given = r->axes != NULL;
+    axes->count = 0;
+    return 0;
+}
+
+/* Items of a dtype that the core lacks are moved as words, which Python makes. */
+static int read_items(gop_request *r, gop_axes *axes)
+{
+    PyObject *array = r->inputs[0], *finish = NULL, *order = r->axes;
+    if (gop_plain_array(array, &r->call.in[0]) || gop_buffer_array(array) || gop_is_lent(r, 0))
+        return 0;
+    if (!order)
+        order = axes->given ? gop_keep(r, gop_shape_tuple(axes->count, axes->axis)) : Py_None;
+    PyObject *words = order ? gop_ask(r, GOP_ASK_WORDS, "(OO)", array, order) : NULL;
+    if (!words || words == Py_None) return words ? 0 : -1;
+    r->inputs[0] = PyTuple_GetItem(words, 0);
+    r->axes = given(PyTuple_GetItem(words, 1));
+    r->late_axes = axes;
+    axes->given = r->axes != NULL;
+    finish = PyTuple_GetItem(words, 2);
+    r->finish = finish;
+    return finish ? 0 : -1;
+}
+
+/* Reads the `out` of items that are moved as words. */
+static int read_words_out(gop_request *r)
+{
+    PyObject *const self = r->finish;
+    PyObject *into =
+        gop_keep(r, PyObject_CallMethod(self, "into", "(O)", r->out ? r->out : Py_None));
+    r->finish = gop_keep(r, PyObject_GetAttrString(self, "finish"));
+    if (!into || !r->finish) return -1;
+    r->out = given(into);
+    return 0;
+}
+
+static int read_transpose(gop_request *r, const gop_signature *s, PyObject *const *values)
+{
+    PyObject *const out = gop_out_of(values[GOP_WORD_out]);
+    gop_axes *const axes = &r->call.params.transpose.axes;
+    if (gop_read_first(r, s, values[GOP_WORD_a], out) < 0) return -1;
+    PyObject *const array = r->inputs[0];
+    if (Py_TYPE(array) == &PyArray_Type)
+        r->call.in[0].ndim = PyArray_NDIM((PyArrayObject *)array);
+    else if (gop_buffer_array(array)) gop_array_assign(&r->call.in[0], gop_buffer_array(array));
+    if (gop_read_axes_of(r, values[GOP_WORD_axes], 1, axes) < 0) return -1;
+    if (read_items(r, axes) < 0 || gop_read_how(r, values) < 0) return -1;
+    r->out = out;
+    return r->finish ? read_words_out(r) : 0;
+}
+
+/* ---- a call: its values are bound to arguments, then read ---- */
 
 static int find_word(const gop_signature *s, PyObject *said)
 {
@@ -89,6 +417,36 @@ static int read_call(gop_request *r, const gop_signature *s, PyObject *const *ar
     return -1;
 }
 
+/* ---- the functions ---- */
+
+/* A line each: the function's number, name and entry point, how many operands it takes and of
+ * which kinds of dtypes, as in NumPy, what reads its arguments, and the least dtype that
+ * integers become. */
+#define NUMBERS "biufc"
+/* clang-format off */
+#define FUNCTIONS(X)                                                                           \
+    X(ADD, "add", gop_py_add, 2, NUMBERS, read_elementwise, 0)                                 \
+    X(MULTIPLY_ADD, "multiply_add", gop_py_multiply_add, 3, NUMBERS, read_elementwise, 0)      \
+    X(FMA, "fma", gop_py_fma, 3, "biuf", read_elementwise, GOP_FLOAT64)                        \
+    X(MATMUL, "matmul", gop_py_matmul, 2, NUMBERS, read_matmul, 0)                             \
+    X(TRANSPOSE, "transpose", gop_py_transpose, 1, "any", read_transpose, 0)                   \
+    X(REDUCE, "reduce", gop_py_reduce, 1, NUMBERS, gop_read_reduction, 0)                      \
+    X(SUM, "sum", gop_py_sum, 1, NUMBERS, gop_read_reduction, 0)                               \
+    X(PROD, "prod", gop_py_prod, 1, NUMBERS, gop_read_reduction, 0)                            \
+    X(MIN, "min", gop_py_min, 1, NUMBERS, gop_read_reduction, 0)                               \
+    X(MAX, "max", gop_py_max, 1, NUMBERS, gop_read_reduction, 0)                               \
+    X(MEAN, "mean", gop_py_mean, 1, NUMBERS, gop_read_reduction, 0)                            \
+    X(ANY, "any", gop_py_any, 1, NUMBERS, gop_read_reduction, 0)                               \
+    X(ALL, "all", gop_py_all, 1, NUMBERS, gop_read_reduction, 0)                               \
+    X(ARGMIN, "argmin", gop_py_argmin, 1, NUMBERS, gop_read_reduction, 0)                      \
+    X(ARGMAX, "argmax", gop_py_argmax, 1, NUMBERS, gop_read_reduction, 0)
+/* clang-format on */
+#define X(number, ...) number,
+enum { FUNCTIONS(X) NFUNCTIONS };
+#undef X
+
+static gop_signature signatures[NFUNCTIONS]; /* below */
+
 static PyObject *call(int function, PyObject *const *arguments, Py_ssize_t count,
                       PyObject *said)
 {
@@ -102,135 +460,32 @@ static PyObject *call(int function, PyObject *const *arguments, Py_ssize_t count
     return result;
 }
 
-/* ---- entry points ---- */
+/* An entry point each, so that debuggers and profilers name the function. */
+#define X(number, name, entry, ...)                                                            \
+    PyObject *entry(PyObject *module, PyObject *const *arguments, Py_ssize_t count,            \
+                    PyObject *said)                                                            \
+    {                                                                                          \
+        return call(number, arguments, count, said);                                           \
+    }
+FUNCTIONS(X)
+#undef X
 
-PyObject *gop_py_add(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
-                     PyObject *said)
-{
-    return call(ADD, arguments, count, said);
-}
-
-PyObject *gop_py_multiply_add(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
-                              PyObject *said)
-{
-    return call(MULTIPLY_ADD, arguments, count, said);
-}
-
-PyObject *gop_py_fma(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
-                     PyObject *said)
-{
-    return call(FMA, arguments, count, said);
-}
-
-PyObject *gop_py_matmul(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
-                        PyObject *said)
-{
-    return call(MATMUL, arguments, count, said);
-}
-
-PyObject *gop_py_transpose(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
-                           PyObject *said)
-{
-    return call(TRANSPOSE, arguments, count, said);
-}
-
-PyObject *gop_py_reduce(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
-                        PyObject *said)
-{
-    return call(REDUCE, arguments, count, said);
-}
-
-PyObject *gop_py_sum(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
-                     PyObject *said)
-{
-    return call(SUM, arguments, count, said);
-}
-
-PyObject *gop_py_prod(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
-                      PyObject *said)
-{
-    return call(PROD, arguments, count, said);
-}
-
-PyObject *gop_py_min(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
-                     PyObject *said)
-{
-    return call(MIN, arguments, count, said);
-}
-
-PyObject *gop_py_max(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
-                     PyObject *said)
-{
-    return call(MAX, arguments, count, said);
-}
-
-PyObject *gop_py_mean(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
-                      PyObject *said)
-{
-    return call(MEAN, arguments, count, said);
-}
-
-PyObject *gop_py_any(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
-                     PyObject *said)
-{
-    return call(ANY, arguments, count, said);
-}
-
-PyObject *gop_py_all(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
-                     PyObject *said)
-{
-    return call(ALL, arguments, count, said);
-}
-
-PyObject *gop_py_argmin(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
-                        PyObject *said)
-{
-    return call(ARGMIN, arguments, count, said);
-}
-
-PyObject *gop_py_argmax(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
-                        PyObject *said)
-{
-    return call(ARGMAX, arguments, count, said);
-}
-
-/* ---- the table, and what it reads from each def ---- */
-
-#define NUMBERS "biufc" /* kinds of dtypes, as in NumPy */
-
-static gop_signature signatures[FUNCTIONS] = {
-    [ADD] = {"add", gop_py_add, 2, NUMBERS, gop_read_elementwise},
-    [MULTIPLY_ADD] = {"multiply_add", gop_py_multiply_add, 3, NUMBERS, gop_read_elementwise},
-    [FMA] = {"fma", gop_py_fma, 3, "biuf", gop_read_elementwise, .least = GOP_FLOAT64},
-    [MATMUL] = {"matmul", gop_py_matmul, 2, NUMBERS, gop_read_matmul},
-    [TRANSPOSE] = {"transpose", gop_py_transpose, 1, "any", gop_read_transpose},
-    [REDUCE] = {"reduce", gop_py_reduce, 1, NUMBERS, gop_read_reduction},
-    [SUM] = {"sum", gop_py_sum, 1, NUMBERS, gop_read_reduction},
-    [PROD] = {"prod", gop_py_prod, 1, NUMBERS, gop_read_reduction},
-    [MIN] = {"min", gop_py_min, 1, NUMBERS, gop_read_reduction},
-    [MAX] = {"max", gop_py_max, 1, NUMBERS, gop_read_reduction},
-    [MEAN] = {"mean", gop_py_mean, 1, NUMBERS, gop_read_reduction},
-    [ANY] = {"any", gop_py_any, 1, NUMBERS, gop_read_reduction},
-    [ALL] = {"all", gop_py_all, 1, NUMBERS, gop_read_reduction},
-    [ARGMIN] = {"argmin", gop_py_argmin, 1, NUMBERS, gop_read_reduction},
-    [ARGMAX] = {"argmax", gop_py_argmax, 1, NUMBERS, gop_read_reduction},
+static gop_signature signatures[NFUNCTIONS] = {
+#define X(number, name, entry, operands, kinds, read, least)                                   \
+    [number] = {name, entry, operands, kinds, read, least},
+    FUNCTIONS(X)
+#undef X
 };
+
+/* ---- what is made of a def ---- */
 
 /* The function of that name, or -1 with an exception. */
 static int find_function(PyObject *name)
 {
-    for (int f = 0; f < FUNCTIONS; f++)
+    for (int f = 0; f < NFUNCTIONS; f++)
         if (PyUnicode_CompareWithASCIIString(name, signatures[f].name) == 0) return f;
     PyErr_Format(PyExc_ValueError, "there is no function %R", name);
     return -1;
-}
-
-static long number_of(PyObject *code, const char *attribute)
-{
-    PyObject *value = code ? PyObject_GetAttrString(code, attribute) : NULL;
-    const long number = value ? PyLong_AsLong(value) : -1;
-    Py_XDECREF(value);
-    return number;
 }
 
 static int word_of(PyObject *name)
@@ -241,48 +496,39 @@ static int word_of(PyObject *name)
     return -1;
 }
 
-/* Reads the arguments of a def. Those that may be positional come first. */
-static int read_words(gop_signature *s, PyObject *code)
-{
-    PyObject *names = code ? PyObject_GetAttrString(code, "co_varnames") : NULL;
-    s->positional = (int)number_of(code, "co_argcount");
-    s->count = s->positional + (int)number_of(code, "co_kwonlyargcount");
-    for (int i = 0; i < s->count && !PyErr_Occurred(); i++)
-        s->words[i] = word_of(PyTuple_GetItem(names, i));
-    Py_XDECREF(names);
-    return PyErr_Occurred() ? -1 : 0;
-}
-
-static int fill(gop_signature *s, PyObject *function)
+static int fill(gop_signature *s, PyObject *names)
 {
     gop_reduce_op reduction;
-    PyObject *code = PyObject_GetAttrString(function, "__code__");
-    PyObject *defaults = PyObject_GetAttrString(function, "__defaults__");
-    int status = read_words(s, code);
-    if (status == 0 && defaults)
-        s->required = s->positional - (defaults == Py_None ? 0 : (int)PyTuple_Size(defaults));
+    s->count = (int)PyTuple_Size(names);
+    for (int i = 0; i < s->count && !PyErr_Occurred(); i++)
+        s->words[i] = word_of(PyTuple_GetItem(names, i));
     for (int d = 0; d < GOP_NDTYPES; d++)
         if (*s->kinds == 'a' || strchr(s->kinds, gop_dtype_kind((gop_dtype)d)))
             s->dtypes |= UINT32_C(1) << d;
     s->reduction = gop_reduction_find(s->name, &reduction) ? (int)reduction : -1;
-    if (status == 0) status = gop_read_op(s->reduction < 0 ? s->name : "reduce", &s->op);
-    Py_XDECREF(code);
-    Py_XDECREF(defaults);
-    return status;
+    if (PyErr_Occurred()) return -1;
+    return gop_read_op(s->reduction < 0 ? s->name : "reduce", &s->op);
 }
 
-/* front(module, function, text): makes the builtin function that stands for a def. The text is
- * its signature, as builtin functions show it, and its documentation. */
+/* front(module, function, text, names, positional, required): makes the builtin function that
+ * stands for a def. The text is its signature, as builtin functions show it, and its
+ * documentation. The names are those of its arguments; so many of them may be positional, and
+ * so many have to be given. */
 static PyObject *front(PyObject *self, PyObject *arguments)
 {
-    static PyMethodDef methods[FUNCTIONS];
-    PyObject *module, *function, *text, *made = NULL;
-    if (!PyArg_ParseTuple(arguments, "OOU:front", &module, &function, &text)) return NULL;
+    static PyMethodDef methods[NFUNCTIONS];
+    PyObject *module, *function, *text, *names, *made = NULL;
+    int positional, required;
+    if (!PyArg_ParseTuple(arguments, "OOUO!ii:front", &module, &function, &text, &PyTuple_Type,
+                          &names, &positional, &required))
+        return NULL;
     PyObject *name = PyObject_GetAttrString(function, "__name__");
     PyObject *of = PyObject_GetAttrString(function, "__module__");
     const char *doc = PyUnicode_AsUTF8AndSize(text, NULL);
     const int f = name && of && doc ? find_function(name) : -1;
-    if (f >= 0 && fill(&signatures[f], function) == 0) {
+    if (f >= 0 && fill(&signatures[f], names) == 0) {
+        signatures[f].positional = positional;
+        signatures[f].required = required;
         Py_INCREF(text); /* both live as long as the process */
         Py_INCREF(signatures[f].function = function);
         methods[f] =
@@ -306,10 +552,10 @@ static PyObject *call_of(PyObject *self, PyObject *const *arguments, Py_ssize_t 
     const int f = find_function(arguments[0]);
     if (f < 0) return NULL;
     PyObject *given = gop_pack_tuple(arguments, count + (said ? PyTuple_Size(said) : 0));
-    PyObject *made = given ? gop_call_new(given) : NULL;
+    gop_request *r;
+    PyObject *made = gop_call_new(given, &r);
     const unsigned environment = gop_float_environment(NULL);
-    if (made &&
-        read_call(gop_call_request(made), &signatures[f], arguments + 1, count - 1, said) < 0)
+    if (made && read_call(r, &signatures[f], arguments + 1, count - 1, said) < 0)
         Py_CLEAR(made);
     gop_float_environment(&environment);
     Py_XDECREF(given);
@@ -317,7 +563,8 @@ static PyObject *call_of(PyObject *self, PyObject *const *arguments, Py_ssize_t 
 }
 
 PyMethodDef gop_front_functions[] = {
-    {"front", front, METH_VARARGS, "front(module, function, text) -> builtin function"},
+    {"front", front, METH_VARARGS,
+     "front(module, function, text, names, positional, required) -> builtin function"},
     {"call_of", (PyCFunction)(void (*)(void))call_of, METH_FASTCALL | METH_KEYWORDS,
      "call_of(name, *arguments, **keywords) -> Call"},
     {NULL, NULL, 0, NULL}};

@@ -4,7 +4,7 @@
  */
 #include "core/arrays/cast.h"
 #include "core/arrays/norms.h"
-#include "core/arrays/promote.h"
+#include "core/arrays/array.h"
 #include "core/exact.h"
 #include "core/host/memory.h"
 #include "core/host/threads.h"

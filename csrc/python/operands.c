@@ -1,5 +1,6 @@
 /*
- * operands.c - parsing: the arrays of a request, which are its inputs, `out` and the result.
+ * operands.c - parsing: arrays of NumPy and device arrays, and those of a request, which are
+ * its inputs, `out` and the result.
  *
  * Reading them runs none of the caller's code. If such code may have run since, what was read
  * may no longer hold: `is_read` is 0, and they are read anew.
@@ -7,41 +8,85 @@
 #include "core/arrays/cast.h"
 #include "python/python.h"
 
-void gop_request_begin(gop_request *r)
+/* ---- an array ---- */
+
+static void read_layout(PyArrayObject *ndarray, gop_array *array)
 {
-    r->name = NULL;
-    r->count = 0;
-    r->call.ntunables = 0;
-    r->call.nout = 1;
-    r->options.kernel = NULL;
-    r->options.made = r->options.fits = 0;
-    r->params = r->axes = r->initial = r->precision = NULL;
-    r->device = r->tunables = r->out = r->target = r->finish = NULL;
-    r->spreads = 0;
-    r->on_device = r->lent = 0;
-    r->is_given = r->is_strict = r->is_scalar = r->is_elementwise = r->is_lines = 0;
-    r->is_read = 1; /* there are none */
-    r->nkept = 0;
-    r->nasked = 0;
+    array->data = PyArray_DATA(ndarray);
+    array->stored = 0;
+    array->ndim = PyArray_NDIM(ndarray);
+    array->where = (gop_device){GOP_CPU, 0};
+    for (int d = 0; d < array->ndim; d++) {
+        array->shape[d] = PyArray_DIM(ndarray, d);
+        array->strides[d] = PyArray_STRIDE(ndarray, d);
+    }
 }
 
-void gop_request_end(gop_request *r)
+void gop_read_as(gop_array *array, gop_dtype dtype)
 {
-    for (int i = 0; i < r->nasked; i++) Py_XDECREF(r->foreign[i].owner);
-    for (int i = 0; i < r->nkept; i++) Py_DECREF(r->kept[i]);
-    r->nkept = 0;
+    if (!array->stored && array->dtype != dtype) array->stored = 1 + (int)array->dtype;
+    array->dtype = dtype;
 }
 
-int gop_add_input(gop_request *r, PyObject *object)
+static int read_ndarray(PyObject *object, gop_array *array, int writable)
 {
-    r->inputs[r->count] = object;
-    r->as[r->count] = -1;
-    r->call.nin = r->count + 1;
-    r->is_read = 0;
-    return r->count++;
+    if (!PyArray_Check(object)) {
+        PyErr_Format(PyExc_TypeError, "expected a numpy.ndarray or a Buffer, got %s",
+                     Py_TYPE(object) == &PyType_Type ? "a type" : "another object");
+        return -1;
+    }
+    PyArrayObject *ndarray = (PyArrayObject *)object;
+    if (writable && !PyArray_ISWRITEABLE(ndarray)) {
+        PyErr_SetString(PyExc_ValueError, "output array is read-only");
+        return -1;
+    }
+    if (gop_read_dtype((PyObject *)PyArray_DESCR(ndarray), &array->dtype) < 0) return -1;
+    read_layout(ndarray, array);
+    if (!PyArray_ISNOTSWAPPED(ndarray)) array->stored = (1 + (int)array->dtype) | GOP_SWAPPED;
+    return 0;
 }
 
-/* ---- arrays ---- */
+int gop_plain_array(PyObject *object, gop_array *array)
+{
+    if (Py_TYPE(object) != &PyArray_Type) return 0;
+    PyArrayObject *ndarray = (PyArrayObject *)object;
+    if (!gop_plain_dtype(PyArray_DESCR(ndarray), &array->dtype)) return 0;
+    read_layout(ndarray, array);
+    return 1;
+}
+
+/* (array, dtype) */
+static int read_pair(PyObject *pair, gop_array *array, int writable)
+{
+    gop_dtype dtype;
+    if (gop_read_array(PyTuple_GetItem(pair, 0), array, writable) < 0 ||
+        gop_read_dtype(PyTuple_GetItem(pair, 1), &dtype) < 0)
+        return -1;
+    const gop_dtype from = writable ? dtype : array->dtype,
+                    to = writable ? array->dtype : dtype;
+    if (gop_can_cast(from, to) && gop_array_on_host(array)) return gop_read_as(array, dtype), 0;
+    PyErr_Format(PyExc_TypeError, "an array of %s is not cast to %s", gop_dtype_name(from),
+                 gop_dtype_name(to));
+    return -1;
+}
+
+int gop_read_array(PyObject *object, gop_array *array, int writable)
+{
+    if (PyTuple_CheckExact(object) && PyTuple_Size(object) == 2)
+        return read_pair(object, array, writable);
+    const gop_array *device = gop_buffer_array(object);
+    if (device) {
+        if (writable && gop_buffer_readonly(object)) {
+            PyErr_SetString(PyExc_ValueError, "output array is read-only");
+            return -1;
+        }
+        gop_array_assign(array, device);
+        return 0;
+    }
+    return read_ndarray(object, array, writable);
+}
+
+/* ---- arrays of one layout, read as lines ---- */
 
 /* Arrays of one shape that lie without gaps in one order. An elementwise operation may read
  * each as a line, whatever their axes. */
@@ -154,6 +199,32 @@ int gop_read_lines(gop_request *r)
     return r->is_lines = r->is_read = 1;
 }
 
+/* ---- inputs ---- */
+
+int gop_is_lent(const gop_request *r, int i)
+{
+    return i < GOP_OUT && (r->lent >> i & 1);
+}
+
+int gop_is_out_lent(const gop_request *r)
+{
+    return r->lent >> GOP_OUT & 1;
+}
+
+void gop_code_ran(gop_request *r)
+{
+    r->is_read = r->options.fits = 0;
+}
+
+int gop_add_input(gop_request *r, PyObject *object)
+{
+    r->inputs[r->count] = object;
+    r->as[r->count] = -1;
+    r->call.nin = r->count + 1;
+    r->is_read = 0;
+    return r->count++;
+}
+
 /* Returns 1 if another library's array has changed since it was asked. Runs none of the
  * caller's code. */
 static int read_input(gop_request *r, int i)
@@ -201,7 +272,7 @@ int gop_read_inputs(gop_request *r)
     return 0;
 }
 
-/* ---- out, and the result ---- */
+/* ---- out ---- */
 
 /* Finds the array of NumPy, DeviceArray or array of another library that `out` is. */
 int gop_read_out(gop_request *r)
@@ -239,6 +310,8 @@ int gop_look_at_target(gop_request *r, gop_array *array)
     return known;
 }
 
+/* ---- the result ---- */
+
 int gop_infer_output(gop_request *r)
 {
     gop_array inferred[GOP_MAX_OUTPUTS];
@@ -248,4 +321,29 @@ int gop_infer_output(gop_request *r)
     out->where = r->options.device;
     gop_lay_out(&r->call, out);
     return 0;
+}
+
+PyObject *gop_new_ndarray(gop_array *array)
+{
+    npy_intp shape[GOP_MAX_NDIM], strides[GOP_MAX_NDIM];
+    PyArray_Descr *descr = gop_descr(array->dtype);
+    if (!descr) return NULL;
+    if (descr->type_num == NPY_VOID) {
+        Py_DECREF((PyObject *)descr);
+        PyErr_SetString(PyExc_TypeError,
+                        "NumPy has no bfloat16 of its own: install ml_dtypes, or take the "
+                        "array by DLPack");
+        return NULL;
+    }
+    const int in_order = gop_is_c_order(array);
+    for (int d = 0; d < array->ndim; d++) {
+        shape[d] = (npy_intp)array->shape[d];
+        strides[d] = (npy_intp)array->strides[d];
+    }
+    PyObject *ndarray = PyArray_NewFromDescr(&PyArray_Type, descr, array->ndim, shape,
+                                             in_order ? NULL : strides, NULL, 0, NULL);
+    if (!ndarray) return NULL;
+    array->data = PyArray_DATA((PyArrayObject *)ndarray);
+    array->where = (gop_device){GOP_CPU, 0};
+    return ndarray;
 }

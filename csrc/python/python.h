@@ -17,7 +17,7 @@
 #endif
 #include <numpy/arrayobject.h>
 
-#include "core/arrays/order.h"
+#include "core/arrays/array.h"
 #include "core/core.h"
 
 /* ---- ask.c: interned strings, since making one for each look-up would cost more ---- */
@@ -80,16 +80,19 @@ enum { GOP_OUT = 3, GOP_FOREIGN, GOP_KEPT = 48 };
 /* All objects are borrowed, except for `kept`. */
 typedef struct gop_request {
     gop_call call;
-    gop_run_options options;
-    const char *name; /* the function that was called */
-    int count;        /* operands */
     /* Arrays of NumPy, device arrays, arrays of other libraries, or pairs of an array and the
      * dtype that it is read in. */
     PyObject *inputs[GOP_MAX_INPUTS];
     int as[GOP_MAX_INPUTS]; /* the dtype that kernels get, or -1: the array's own */
     gop_foreign foreign[GOP_FOREIGN];
-    int nasked;    /* how many of these were asked */
-    unsigned lent; /* bits of those that another library lends */
+    PyObject *kept[GOP_KEPT];
+    gop_run_options options;
+    /* What stands below is 0 until it is read. */
+    const char *name; /* the function that was called */
+    int count;        /* operands */
+    int nasked;       /* how many of the foreign arrays were asked */
+    int nkept;
+    unsigned lent; /* bits of the foreign arrays that another library lends */
     unsigned
         on_device; /* bits of the operands that are device arrays: then the result is too */
     /* These are read once the device is known. `params` has all parameters of a given call. Of
@@ -108,31 +111,25 @@ typedef struct gop_request {
     int is_elementwise;  /* operands of one layout may be read as lines */
     int is_lines;        /* and they are: the result gets the shape of the first */
     int spreads;         /* 1: `out` may be larger; 2: but not along the matrices' axes */
-    int nkept;
-    PyObject *kept[GOP_KEPT];
 } gop_request;
 
-static inline int gop_is_lent(const gop_request *r, int i)
-{
-    return i < GOP_OUT && (r->lent >> i & 1);
-}
+/* ---- operands.c: arrays of NumPy, and the arrays of a request ---- */
 
-static inline int gop_is_out_lent(const gop_request *r)
-{
-    return r->lent >> GOP_OUT & 1;
-}
-
-/* The caller's code may have run, so what was read of arrays may no longer hold. */
-static inline void gop_code_ran(gop_request *r)
-{
-    r->is_read = r->options.fits = 0;
-}
-
-/* ---- operands.c: the arrays of a request ---- */
-
-void gop_request_begin(gop_request *r);
-void gop_request_end(gop_request *r);
+/* Reads an ndarray or a Buffer, or a pair of one and the dtype that kernels get. */
+int gop_read_array(PyObject *object, gop_array *array, int writable);
+/* Returns 1 for an ndarray, of that very class, of a plain dtype. */
+int gop_plain_array(PyObject *object, gop_array *array);
+/* Sets the dtype that kernels get; in memory the elements stay as they are. */
+void gop_read_as(gop_array *array, gop_dtype dtype);
+/* Makes an uninitialised ndarray with the array's dtype, shape and strides (without gaps), and
+ * sets data. */
+PyObject *gop_new_ndarray(gop_array *array);
 int gop_add_input(gop_request *r, PyObject *object); /* returns its number */
+/* Whether another library lends input i, or `out`. */
+int gop_is_lent(const gop_request *r, int i);
+int gop_is_out_lent(const gop_request *r);
+/* The caller's code may have run, so what was read of arrays may no longer hold. */
+void gop_code_ran(gop_request *r);
 /* Reads elementwise operands of one layout, each as a line; 0 if they have several. */
 int gop_read_lines(gop_request *r);
 int gop_read_inputs(gop_request *r);
@@ -147,52 +144,26 @@ int gop_infer_output(gop_request *r);
 
 /* ---- request.c: from a parsed request to its result ---- */
 
-/* Begins a request with operands and parameters as the core takes them. */
-int gop_request_given(gop_request *r, PyObject *op, PyObject *inputs, PyObject *params);
+int gop_request_ready(void);
+void gop_request_begin(gop_request *r);
+void gop_request_end(gop_request *r);
 /* Reads tunables, device, arrays and parameters. Afterwards only the output is missing. */
 int gop_request_settle(gop_request *r);
 PyObject *gop_make_output(gop_request *r);
 PyObject *gop_request_run(gop_request *r);
 
-/* ---- timed.c ---- */
-
-/* `facts`: of a GPU that is not there, or NULL. */
-PyObject *gop_request_plan(gop_request *r, PyObject *facts);
-PyObject *gop_request_time(gop_request *r, PyObject *warmup, PyObject *repeat, PyObject *cold);
-
 /* ---- call.c ---- */
 
 int gop_call_ready(PyObject *module);
-/* Makes a Call whose request is still to be read. It keeps `given` alive. */
-PyObject *gop_call_new(PyObject *given);
-gop_request *gop_call_request(PyObject *call);
-
-/* ---- place.c: the device of a call, and the library of its result ---- */
-
-int gop_place_ready(void);
-extern PyMethodDef gop_place_functions[]; /* setup */
-/* The (backend, ordinal) of the device that a request names; None if it names none. May run the
- * caller's code. */
-PyObject *gop_named_place(gop_request *r);
-/* Sets the device of a request whose arrays are read. It is the named one, or the one where its
- * device arrays lie, or, if the caller said nothing, the default, or what fits. Returns 1 if
- * Python was asked and the arrays have to be read anew. */
-int gop_choose_place(gop_request *r, PyObject *named);
-/* Makes a result in memory of the operands' library; NULL without an exception if it has none
- * to give. */
-PyObject *gop_make_theirs(gop_request *r);
-/* Hands the operands' memory back to their libraries, whose later work waits for ours. A result
- * that is not `is_theirs` goes to the first of these libraries. Takes the reference to it. */
-PyObject *gop_give(const gop_request *r, PyObject *made, int is_theirs);
-/* Makes the device of a dict a gpuops.Device; takes the reference to the dict. */
-PyObject *gop_with_device(PyObject *facts);
+/* Makes a Call, whose request is still to be read. It keeps `given` alive. */
+PyObject *gop_call_new(PyObject *given, gop_request **request);
+extern PyMethodDef gop_call_functions[]; /* run, time, infer, check */
 
 /* ---- front.c: the functions that users call ---- */
 
 typedef struct gop_signature {
     const char *name;
-    PyObject *(*entry)(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
-                       PyObject *said);
+    PyObject *(*entry)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
     int operands;
     const char *kinds; /* of the dtypes that it takes, or "any" */
     /* Reads the arguments' values, which are NULL where the caller gave none. */
@@ -208,13 +179,6 @@ typedef struct gop_signature {
     PyObject *function;
 } gop_signature;
 
-extern PyMethodDef gop_front_functions[]; /* front, call_of */
-
-/* ---- arguments.c: one argument after the other ---- */
-
-int gop_read_elementwise(gop_request *r, const gop_signature *s, PyObject *const *values);
-int gop_read_matmul(gop_request *r, const gop_signature *s, PyObject *const *values);
-int gop_read_transpose(gop_request *r, const gop_signature *s, PyObject *const *values);
 /* Adds the first operand, which has to be of a dtype that the function takes. Before, it asks
  * whether `out` is another library's. */
 int gop_read_first(gop_request *r, const gop_signature *s, PyObject *a, PyObject *out);
@@ -222,9 +186,11 @@ int gop_read_first(gop_request *r, const gop_signature *s, PyObject *a, PyObject
 int gop_read_input_as(gop_request *r, int i, int word, gop_dtype dtype);
 /* Reads axes of the first operand. `several`: they may be any sequence. */
 int gop_read_axes_of(gop_request *r, PyObject *value, int several, gop_axes *axes);
-int gop_read_how(gop_request *r, PyObject *kernel, PyObject *tunables, PyObject *device);
-PyObject *gop_out_of(PyObject *value); /* borrowed; NULL for None and `...` */
-int gop_ask_out(gop_request *r);       /* asks whether a given call's `out` is a library's */
+/* Reads kernel, params and device. */
+int gop_read_how(gop_request *r, PyObject *const *values);
+PyObject *gop_out_of(PyObject *value);    /* borrowed; NULL for None and `...` */
+int gop_ask_out(gop_request *r);          /* asks whether a given call's `out` is a library's */
+extern PyMethodDef gop_front_functions[]; /* front, call_of */
 
 /* ---- reduction.c ---- */
 
@@ -245,6 +211,14 @@ int gop_read_reduction(gop_request *r, const gop_signature *s, PyObject *const *
 #define X(enumerator, function) GOP_ASK_##enumerator,
 enum { GOP_QUESTIONS(X) GOP_NQUESTIONS };
 #undef X
+/* Members of devices.py and arrays.py. */
+#define GOP_MEMBERS_OF_DEVICES(X)                                                              \
+    X(defaults) X(get_default_device) X(places) X(Device) X(locate) X(automatic) X(at)
+#define GOP_MEMBERS_OF_ARRAYS(X) X(DeviceArray) X(let_go) X(give_back)
+#define X(member) GOP_OF_##member,
+enum { GOP_MEMBERS_OF_DEVICES(X) GOP_MEMBERS_OF_ARRAYS(X) GOP_NMEMBERS };
+#undef X
+extern PyObject *gop_members[GOP_NMEMBERS];
 PyObject *gop_pack_tuple(PyObject *const *items, Py_ssize_t count);
 /* Keeps an object, whose reference it takes, as long as the request lives. Borrowed. */
 PyObject *gop_keep(gop_request *r, PyObject *owned);
@@ -252,33 +226,20 @@ PyObject *gop_keep(gop_request *r, PyObject *owned);
  * have to be read anew. Without a request it is a new reference. */
 PyObject *gop_ask(gop_request *r, int question, const char *format, ...);
 int gop_is_critical(void); /* 1 for an exception that is no error, such as Ctrl-C */
-extern PyMethodDef gop_ask_functions[]; /* setup_arguments */
+extern PyMethodDef gop_ask_functions[]; /* setup, setup_arguments */
 
-/* ---- convert.c: dtypes, NumPy's arrays, devices, failures ---- */
+/* ---- convert.c: failures, dtypes, devices, shapes ---- */
 
-int gop_numpy_ready(void);
 /* Raises the calling thread's failure as its Python exception. Always NULL. */
 PyObject *gop_raise(void);
-int gop_read_ndarray(PyObject *object, gop_array *array, int writable);
-/* Sets the dtype that kernels get; in memory the elements stay as they are. */
-void gop_read_as(gop_array *array, gop_dtype dtype);
 /* Returns 1 for NumPy's own native dtypes and bfloat16. */
 int gop_plain_dtype(const PyArray_Descr *descr, gop_dtype *out);
-/* Returns 1 for an ndarray, of that very class, of such a dtype. */
-int gop_plain_array(PyObject *object, gop_array *array);
-/* Fails if addresses of its elements would not fit a pointer. */
-int gop_check_reach(const char *what, const gop_array *array);
 int gop_read_dtype(PyObject *dtype, gop_dtype *out); /* of anything that numpy.dtype() takes */
 PyArray_Descr *gop_descr(gop_dtype dtype);
 int gop_read_backend(const char *name, gop_backend_id *id);
 int gop_read_device(PyObject *pair, gop_device *device); /* ("cuda", 0) */
 PyObject *gop_device_pair(gop_device device);
 PyObject *gop_shape_tuple(int ndim, const int64_t *values);
-/* Makes an uninitialised ndarray with the array's dtype, shape and strides (without gaps), and
- * sets data. */
-PyObject *gop_new_ndarray(gop_array *array);
-/* The same for a line, with the dtype, shape and order of `like`. */
-PyObject *gop_new_like(gop_array *line, PyArrayObject *like);
 int gop_set_bfloat16(PyObject *dtype);
 
 /* ---- params.c: parameters of a given call, from a dict ---- */
@@ -298,11 +259,11 @@ int gop_buffer_ready(PyObject *module);
 /* The array of a Buffer, or of a Handle of one; NULL for any other object. */
 const gop_array *gop_buffer_array(PyObject *object);
 int gop_buffer_readonly(PyObject *buffer);
-/* Reads an ndarray or a Buffer, or a pair of one and the dtype that kernels get. */
-int gop_read_array(PyObject *object, gop_array *array, int writable);
 /* Makes device memory of the array's dtype, shape and strides (without gaps); sets data and
  * where. */
 PyObject *gop_buffer_new(const char *op, gop_array *array, gop_device device);
+/* Fails if addresses of its elements would not fit a pointer. */
+int gop_check_reach(const char *what, const gop_array *array);
 /* Sets the ordinal of a CUDA array to that of the GPU whose memory it is. */
 int gop_check_whose(gop_array *array);
 /* Reads what another library says of memory at array->data: its shape, and its strides in bytes
@@ -310,8 +271,7 @@ int gop_check_whose(gop_array *array);
 int gop_read_layout(const char *what, PyObject *shape, PyObject *strides, gop_array *array);
 PyObject *gop_buffer_borrow(const gop_array *array, PyObject *owner, int readonly);
 extern PyMethodDef gop_buffer_functions[]; /* upload, empty, borrow, order, wait */
-extern PyObject *gop_device_array_class;   /* gpuops.DeviceArray, which is a Handle */
-int gop_is_device_array(PyObject *object); /* 1 if it is of that very class */
+int gop_is_device_array(PyObject *object); /* 1 for a gpuops.DeviceArray, which is a Handle */
 PyObject *gop_device_array(PyObject *buffer, PyObject *kind);
 PyObject *gop_handle_kind(PyObject *handle); /* borrowed: its library's word, or None */
 

@@ -178,10 +178,7 @@ int gop_read_reduction(gop_request *r, const gop_signature *s, PyObject *const *
                    ? GOP_EXACT_ROUNDED
                    : GOP_EXACT_NOT;
     if (warn_of_empty(r) < 0 || check_out(r, &d) < 0) return -1;
-    if (gop_read_how(r, values[GOP_WORD_kernel], values[GOP_WORD_params],
-                     values[GOP_WORD_device]) < 0 ||
-        read_final(r, &d, boxed) < 0)
-        return -1;
+    if (gop_read_how(r, values) < 0 || read_final(r, &d, boxed) < 0) return -1;
     r->is_scalar = !d.out && !boxed && !d.final;
     return 0;
 }

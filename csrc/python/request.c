@@ -1,34 +1,133 @@
 /*
- * request.c - parsing ends: a call whose arguments are read gets its arrays, its device and its
- * result. Then gop_run of core/road/parts.c runs it.
+ * request.c - parsing ends: a call whose arguments are read gets its device and its result.
+ * Then gop_run of core/road/parts.c runs it.
  *
- * arguments.c and reduction.c have read what users call. Python's own functions give operands
- * and parameters as the core takes them (gop_request_given).
+ * front.c and reduction.c have read what users call, or call.c what Python's own functions
+ * give. The device is found in the order that the head of gpuops/devices.py states.
  */
 #include "core/arrays/cast.h"
 #include "core/host/memory.h"
 #include "python/python.h"
 
-/* ---- a call as Python's own functions give it ---- */
-
-int gop_request_given(gop_request *r, PyObject *op, PyObject *inputs, PyObject *params)
+void gop_request_begin(gop_request *r)
 {
-    r->name = PyUnicode_AsUTF8AndSize(op, NULL);
-    if (!r->name || gop_read_op(r->name, &r->call.op) < 0) return -1;
-    const Py_ssize_t count = PyTuple_Size(inputs);
-    if (count < 0) return -1;
-    if (count < 1 || count > GOP_MAX_INPUTS) {
-        PyErr_Format(PyExc_TypeError, "%s: %zd inputs, expected 1 to %d", r->name, count,
-                     GOP_MAX_INPUTS);
+    memset(&r->options, 0, sizeof r->options);
+    memset(&r->name, 0, sizeof *r - offsetof(gop_request, name));
+    r->call.ntunables = 0;
+    r->call.nout = 1;
+    r->is_read = 1; /* there are no arrays */
+}
+
+void gop_request_end(gop_request *r)
+{
+    for (int i = 0; i < r->nasked; i++) Py_XDECREF(r->foreign[i].owner);
+    for (int i = 0; i < r->nkept; i++) Py_DECREF(r->kept[i]);
+    r->nkept = 0;
+}
+
+/* ---- the device ---- */
+
+static PyObject *cpu_place; /* what "cpu" names, which never changes */
+
+/* The (backend, ordinal) of what names a device; None for None and "auto". Words without code
+ * of their own are looked up; about others it asks Python. */
+static PyObject *look_up(PyObject *word)
+{
+    PyObject *place = NULL;
+    if (word == gop_words[GOP_WORD_cpu]) place = cpu_place;
+    else if (PyUnicode_CheckExact(word) ||
+             (PyObject *)Py_TYPE(word) == gop_members[GOP_OF_Device])
+        place = PyDict_GetItemWithError(gop_members[GOP_OF_places], word);
+    else if (word == Py_None) place = word;
+    if (!place && !PyErr_Occurred())
+        return PyObject_CallFunctionObjArgs(gop_members[GOP_OF_locate], word, NULL);
+    Py_XINCREF(place);
+    return place;
+}
+
+/* The (backend, ordinal) of the device that a request names; None if it names none. The package
+ * itself names it by a pair. */
+static PyObject *named_place(gop_request *r)
+{
+    PyObject *word = r->device ? r->device : Py_None;
+    if (word != Py_None && word != gop_words[GOP_WORD_cpu]) gop_code_ran(r);
+    if (!PyTuple_CheckExact(word)) return look_up(word);
+    Py_INCREF(word);
+    return word;
+}
+
+/* Finds the one device on which all device arrays among the inputs lie. */
+static int place_of_arrays(gop_request *r)
+{
+    const gop_array *first = NULL;
+    for (int i = 0; i < r->call.nin; i++) {
+        const gop_array *in = &r->call.in[i];
+        if (!(r->on_device >> i & 1)) continue;
+        if (!first) first = in;
+        if (in->where.backend == first->where.backend &&
+            in->where.ordinal == first->where.ordinal)
+            continue;
+        PyObject *one =
+            PyObject_CallFunction(gop_members[GOP_OF_at], "(N)", gop_device_pair(first->where));
+        PyObject *other = one ? PyObject_CallFunction(gop_members[GOP_OF_at], "(N)",
+                                                      gop_device_pair(in->where))
+                              : NULL;
+        if (other)
+            PyErr_Format(PyExc_TypeError,
+                         "%s: its arrays live on %S and on %S; bring them together with "
+                         "to_device, or say device=",
+                         gop_call_name(&r->call), one, other);
+        Py_XDECREF(one);
+        Py_XDECREF(other);
         return -1;
     }
-    for (Py_ssize_t i = 0; i < count; i++) gop_add_input(r, PyTuple_GetItem(inputs, i));
-    r->params = params;
-    r->is_given = 1;
+    r->options.device = first->where;
     return 0;
 }
 
-/* ---- parameters and device ---- */
+/* Takes the reference to a word. Returns 1 if its device is read, 0 if it names none. */
+static int take_word(PyObject *word, gop_device *device)
+{
+    PyObject *place = word ? look_up(word) : NULL;
+    int found = place ? place != Py_None : -1;
+    if (found > 0 && gop_read_device(place, device) < 0) found = -1;
+    Py_XDECREF(place);
+    Py_XDECREF(word);
+    return found;
+}
+
+/* Sets the device of a request whose arrays are read. It is the named one, or the one where its
+ * device arrays lie, or, if the caller said nothing, the default, or what fits. Returns 1 if
+ * Python was asked and the arrays have to be read anew. */
+static int choose_place(gop_request *r, PyObject *named)
+{
+    gop_device *device = &r->options.device;
+    int asked = 0;
+    const gop_descriptor *op = gop_descriptor_of(r->call.op);
+    if (named == cpu_place) {
+        *device = (gop_device){GOP_CPU, 0};
+        return 0;
+    }
+    if (named != Py_None) return gop_read_device(named, device);
+    if (r->on_device) return place_of_arrays(r);
+    const int said = r->device && r->device != Py_None; /* "auto" */
+    if (!said && PyDict_Size(gop_members[GOP_OF_defaults]) > 0) {
+        const int found =
+            take_word(PyObject_CallNoArgs(gop_members[GOP_OF_get_default_device]), device);
+        if (found) return found;
+        asked = 1;
+    }
+    if (!r->options.kernel && !op->work) { /* the bus would cost more than the work */
+        *device = (gop_device){GOP_CPU, 0};
+        return asked;
+    }
+    PyObject *word =
+        PyObject_CallFunction(gop_members[GOP_OF_automatic], "sdz", op->name,
+                              op->work ? op->work(&r->call) : 0.0, r->options.kernel);
+    return take_word(word, device) > 0 ? 1 : -1;
+}
+
+/* ---- parameters ---- */
 
 static int read_late_params(gop_request *r)
 {
@@ -46,17 +145,112 @@ int gop_request_settle(gop_request *r)
 {
     r->call.ntunables = 0;
     if (r->tunables && gop_read_tunables(r->tunables, &r->call) < 0) return -1;
-    PyObject *named = gop_named_place(r);
+    PyObject *named = named_place(r);
     int status = named ? gop_read_inputs(r) : -1;
     r->call.nin = r->count;
     if (status == 0) status = read_late_params(r);
-    if (status == 0) status = gop_choose_place(r, named);
+    if (status == 0) status = choose_place(r, named);
     if (status > 0 || (status == 0 && r->params && r->params != Py_None)) {
         gop_code_ran(r);
         status = gop_read_inputs(r);
     }
     Py_XDECREF(named);
     return status < 0 ? -1 : 0;
+}
+
+/* ---- the library whose array the result becomes ---- */
+
+static int is_borrowed(PyObject *object)
+{
+    return gop_is_device_array(object) && gop_handle_kind(object) != Py_None;
+}
+
+/* Compares two borrowed arrays. */
+static int same_library_and_place(PyObject *a, PyObject *b)
+{
+    const gop_device at_a = gop_buffer_array(a)->where, at_b = gop_buffer_array(b)->where;
+    return at_a.backend == at_b.backend && at_a.ordinal == at_b.ordinal &&
+           PyUnicode_Compare(gop_handle_kind(a), gop_handle_kind(b)) == 0;
+}
+
+/* Lets what the libraries of borrowed arrays do from here on come after our work. */
+static int let_all_go(PyObject *const *operands, int count)
+{
+    for (int i = 0; i < count; i++) {
+        int told = !is_borrowed(operands[i]) ||
+                   gop_buffer_array(operands[i])->where.backend != GOP_CUDA;
+        for (int j = 0; j < i && !told; j++)
+            told = is_borrowed(operands[j]) && same_library_and_place(operands[i], operands[j]);
+        if (told) continue;
+        if (gop_foreign_follows(gop_handle_kind(operands[i]),
+                                gop_buffer_array(operands[i])->where.ordinal))
+            continue;
+        PyErr_Clear(); /* let_go asks again, and says what is wrong */
+        PyObject *pair = gop_device_pair(gop_buffer_array(operands[i])->where);
+        PyObject *done = PyObject_CallFunction(gop_members[GOP_OF_let_go], "ON",
+                                               gop_handle_kind(operands[i]), pair);
+        Py_XDECREF(done);
+        if (!done) return -1;
+    }
+    return 0;
+}
+
+/* The word for the library of input i, or None for memory of our own. */
+static PyObject *library_of(const gop_request *r, int i)
+{
+    if (gop_is_lent(r, i)) return gop_library_word(r->foreign[i].library);
+    return is_borrowed(r->inputs[i]) ? gop_handle_kind(r->inputs[i]) : Py_None;
+}
+
+/* The first input that another library lent, or -1. */
+static int first_lent(const gop_request *r)
+{
+    for (int i = 0; r->on_device && i < r->count; i++)
+        if (library_of(r, i) != Py_None) return i;
+    return -1;
+}
+
+/* Makes a result in memory of the operands' library; NULL without an exception if it has none
+ * to give. */
+static PyObject *make_theirs(gop_request *r)
+{
+    const int i = first_lent(r);
+    if (i < 0 || gop_infer_output(r) < 0) return NULL;
+    gop_array *const out = &r->call.out[0];
+    PyObject *theirs = gop_is_lent(r, i) ? gop_make_foreign(&r->foreign[i], out)
+                                         : gop_make_of_kind(library_of(r, i), out);
+    gop_code_ran(r);
+    if (gop_read_inputs(r) < 0) Py_CLEAR(theirs);
+    r->options.made = theirs && r->call.nout == 1;
+    return theirs;
+}
+
+/* Makes the caller's result, an array of the library of that name or our own. */
+static PyObject *give_back_to(PyObject *made, PyObject *kind)
+{
+    PyObject *result =
+        kind == Py_None
+            ? gop_device_array(made, Py_None)
+            : PyObject_CallFunctionObjArgs(gop_members[GOP_OF_give_back], made, kind, NULL);
+    Py_DECREF(made);
+    return result;
+}
+
+/* Hands the operands' memory back to their libraries, whose later work waits for ours. A result
+ * that is not `is_theirs` goes to the first of these libraries. Takes the reference to it. */
+static PyObject *give(const gop_request *r, PyObject *made, int is_theirs)
+{
+    if (!r->on_device && !(r->out && is_borrowed(made))) return made;
+    PyObject *operands[GOP_MAX_INPUTS + 1];
+    memcpy(operands, r->inputs, (size_t)r->count * sizeof *operands);
+    operands[r->count] = is_theirs ? Py_None : made;
+    if (let_all_go(operands, r->count + 1) == 0) {
+        if (is_theirs || r->out || !r->on_device) return made;
+        const int i = first_lent(r);
+        return give_back_to(made, i < 0 ? Py_None : library_of(r, i));
+    }
+    Py_DECREF(made);
+    return NULL;
 }
 
 /* ---- results ---- */
@@ -72,6 +266,21 @@ static PyObject *new_buffer(const gop_request *r, gop_array *out)
     return made;
 }
 
+/* Makes an ndarray for a line, with the dtype, shape and order of `like`. */
+static PyObject *new_like(gop_array *line, PyArrayObject *like)
+{
+    PyArray_Descr *descr = PyArray_DESCR(like);
+    Py_INCREF((PyObject *)descr);
+    PyObject *ndarray =
+        PyArray_NewFromDescr(&PyArray_Type, descr, PyArray_NDIM(like), PyArray_DIMS(like), NULL,
+                             NULL, !PyArray_IS_C_CONTIGUOUS(like), NULL);
+    if (!ndarray) return NULL;
+    gop_array_c_order(line);
+    line->data = PyArray_DATA((PyArrayObject *)ndarray);
+    line->where = (gop_device){GOP_CPU, 0};
+    return ndarray;
+}
+
 PyObject *gop_make_output(gop_request *r)
 {
     if (gop_infer_output(r) < 0) return NULL;
@@ -80,7 +289,7 @@ PyObject *gop_make_output(gop_request *r)
     const char *name = gop_call_name(&r->call);
     if (r->on_device) return new_buffer(r, out);
     PyObject *made =
-        r->is_lines ? gop_new_like(out, (PyArrayObject *)r->inputs[0]) : gop_new_ndarray(out);
+        r->is_lines ? new_like(out, (PyArrayObject *)r->inputs[0]) : gop_new_ndarray(out);
     if (made || !PyErr_ExceptionMatches(PyExc_MemoryError)) return made;
     PyErr_Clear(); /* NumPy's sentence names neither the operation nor the free memory */
     gop_no_memory(name, (size_t)gop_array_bytes(out));
@@ -124,11 +333,11 @@ static PyObject *finished(const gop_request *r, PyObject *result)
 static PyObject *run_into_new(gop_request *r)
 {
     if (gop_request_settle(r) < 0) return NULL;
-    PyObject *theirs = gop_make_theirs(r);
+    PyObject *theirs = make_theirs(r);
     if (!theirs && PyErr_Occurred()) return NULL;
     PyObject *made = theirs ? theirs : gop_make_output(r);
     if (!made) return NULL;
-    if (run(r) == 0) return gop_give(r, made, theirs != NULL);
+    if (run(r) == 0) return give(r, made, theirs != NULL);
     Py_DECREF(made);
     return NULL;
 }
@@ -148,7 +357,7 @@ static int read_target(gop_request *r, int dtype)
 static PyObject *given_out(gop_request *r, PyObject *target)
 {
     Py_INCREF(target);
-    PyObject *given = gop_give(r, target, 0);
+    PyObject *given = give(r, target, 0);
     if (!given) return NULL;
     Py_DECREF(given);
     Py_INCREF(r->out);
@@ -177,7 +386,7 @@ static PyObject *run_beside(gop_request *r, int spreads)
     if (!gop_keep(r, result) || gop_request_settle(r) < 0) return NULL;
     if (gop_read_array(result, out, 1) < 0 || run(r) < 0) return NULL;
     Py_INCREF(result);
-    result = gop_give(r, result, 0);
+    result = give(r, result, 0);
     if (!result) return NULL;
     PyObject *stored =
         gop_ask(r, GOP_ASK_STORE, "(sOONi)", r->name, r->out, r->target, result, spreads);
@@ -242,4 +451,10 @@ PyObject *gop_request_run(gop_request *r)
 {
     if (r->is_strict && r->out) return run_into(r, -1);
     return finished(r, r->out ? run_into_out(r) : run_into_new(r));
+}
+
+int gop_request_ready(void)
+{
+    cpu_place = gop_device_pair((gop_device){GOP_CPU, 0});
+    return cpu_place ? 0 : -1;
 }

@@ -1,6 +1,6 @@
 """arguments - answers what the core asks about a single argument that is not plain.
 
-The core reads the calls of array operations and reductions itself (csrc/python/arguments.c,
+The core reads the calls of array operations and reductions itself (csrc/python/front.c,
 reduction.c). It hands some arguments, one at a time, to a function here: an operand that is a
 list, a column of a table or another library's array, a dtype, or an axis that is no int.
 """

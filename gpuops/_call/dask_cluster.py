@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import os
 
-from ..devices import check, devices, parse, why_not
+from ..devices import check, defaults, devices, parse, why_not
 from ..errors import DeviceUnavailableError
 
-PRELOAD = ["gpuops._call.dask_worker"]
+PRELOAD = [__name__]  # whose dask_setup a process runs first
 
 
 def cluster(wanted, memory_limit, dashboard_address, options):
@@ -66,3 +66,9 @@ def _environment(place, cores: int) -> dict[str, str]:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     name = visible.split(",")[place.ordinal].strip() if visible else str(place.ordinal)
     return own | {"GPUOPS_DEVICE": "cuda", "CUDA_VISIBLE_DEVICES": name}
+
+
+def dask_setup(worker) -> None:
+    """Dask calls this by its name. A process reads its device here, since Dask sets the
+    environment after the caller's script is imported, which may have imported gpuops."""
+    defaults["environment"] = os.environ["GPUOPS_DEVICE"]

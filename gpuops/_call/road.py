@@ -152,7 +152,11 @@ def front(function):
     name = function.__name__
     calls[name] = functools.partial(_core.call_of, name)
     text = f"{name}{words}\n--\n\n{function.__doc__}"
-    return _core.front(sys.modules[function.__module__], function, text)
+    positional = function.__code__.co_argcount
+    return _core.front(
+        sys.modules[function.__module__], function, text, arguments(function), positional,
+        positional - len(function.__defaults__ or ()),
+    )  # fmt: skip
 
 
 def run(op: str, operands: Sequence, params: dict | None = None, **how):

@@ -1,11 +1,125 @@
 /*
- * array.c - shapes and layouts: sizes, dense copies' strides, overlap, merging of axes.
+ * array.c - dtypes and which one several have in common; shapes and layouts of arrays: sizes,
+ * overlap, merging of axes; and the layouts of results, of which elementwise ones keep their
+ * inputs' order, NumPy's order "K".
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "core/arrays/array.h"
 #include "core/arrays/axes.h"
-#include "core/core.h"
+
+/* ---- dtypes ---- */
+
+int64_t gop_dtype_size(gop_dtype dtype)
+{
+    static const int8_t sizes[] = {
+#define X(enumerator, word, bytes) bytes,
+        GOP_DTYPES(X)
+#undef X
+    };
+    return sizes[dtype];
+}
+
+const char *gop_dtype_name(gop_dtype dtype)
+{
+    static const char *const names[] = {
+#define X(enumerator, word, bytes) #word,
+        GOP_DTYPES(X)
+#undef X
+    };
+    return names[dtype];
+}
+
+char gop_dtype_kind(gop_dtype dtype)
+{
+    if (dtype == GOP_BOOL) return 'b';
+    if (dtype <= GOP_INT64) return 'i';
+    if (dtype <= GOP_UINT64) return 'u';
+    return dtype <= GOP_FLOAT64 ? 'f' : 'c';
+}
+
+/* ---- promotion ---- */
+
+/* Booleans, integers, floats, complex numbers. */
+static int rank_of(gop_dtype dtype)
+{
+    const char kind = gop_dtype_kind(dtype);
+    return kind == 'b' ? 0 : kind == 'c' ? 3 : kind == 'f' ? 2 : 1;
+}
+
+static gop_dtype larger(gop_dtype a, gop_dtype b)
+{
+    return gop_dtype_size(a) >= gop_dtype_size(b) ? a : b;
+}
+
+static gop_dtype common_of_integers(gop_dtype a, gop_dtype b)
+{
+    const int a_signed = gop_dtype_kind(a) == 'i';
+    if (a_signed == (gop_dtype_kind(b) == 'i')) return larger(a, b);
+    const gop_dtype with = a_signed ? a : b, without = a_signed ? b : a;
+    const int64_t bytes = gop_dtype_size(without);
+    if (gop_dtype_size(with) > bytes) return with;
+    return bytes == 1   ? GOP_INT16
+           : bytes == 2 ? GOP_INT32
+           : bytes == 4 ? GOP_INT64
+                        : GOP_FLOAT64;
+}
+
+/* The least float that holds every integer of a dtype, or float64. */
+static gop_dtype float_for(gop_dtype integer)
+{
+    const int64_t bytes = gop_dtype_size(integer);
+    return bytes == 1 ? GOP_FLOAT16 : bytes == 2 ? GOP_FLOAT32 : GOP_FLOAT64;
+}
+
+/* bfloat16 holds no other float, and of the integers those of a byte. */
+static gop_dtype common_with_float(gop_dtype a, gop_dtype b)
+{
+    if (a == GOP_BFLOAT16 && rank_of(b) == 1 && gop_dtype_size(b) == 1) return a;
+    if (a == GOP_BFLOAT16) a = GOP_FLOAT32;
+    if (b == GOP_BFLOAT16) b = GOP_FLOAT32;
+    return larger(a, rank_of(b) == 2 ? b : float_for(b));
+}
+
+static gop_dtype common_with_complex(gop_dtype a, gop_dtype b)
+{
+    const gop_dtype part = a == GOP_COMPLEX64 ? GOP_FLOAT32 : GOP_FLOAT64;
+    if (rank_of(b) == 3) return larger(a, b);
+    return common_with_float(part, b) == GOP_FLOAT32 ? GOP_COMPLEX64 : GOP_COMPLEX128;
+}
+
+static gop_dtype promote(gop_dtype a, gop_dtype b)
+{
+    if (rank_of(a) < rank_of(b)) return promote(b, a);
+    if (a == b || rank_of(b) == 0) return a;
+    return rank_of(a) == 3   ? common_with_complex(a, b)
+           : rank_of(a) == 2 ? common_with_float(a, b)
+                             : common_of_integers(a, b);
+}
+
+gop_dtype gop_promote_all(const gop_dtype *dtypes, int count)
+{
+    int found = 0;
+    gop_dtype common = GOP_BOOL;
+    for (int rank = 3; rank >= 0; rank--)
+        for (int i = 0; i < count; i++)
+            if (rank_of(dtypes[i]) == rank)
+                common = found++ ? promote(common, dtypes[i]) : dtypes[i];
+    return common;
+}
+
+gop_dtype gop_promote_weak(gop_dtype dtype, char kind)
+{
+    const int rank = rank_of(dtype);
+    if (kind == 'i') return rank == 0 ? GOP_INT64 : dtype;
+    if (kind == 'f') return rank < 2 ? GOP_FLOAT64 : dtype;
+    return rank == 3                          ? dtype
+           : rank < 2 || dtype == GOP_FLOAT64 ? GOP_COMPLEX128
+                                              : GOP_COMPLEX64;
+}
+
+/* ---- shapes and layouts ---- */
 
 /* Four axes at a time, which compilers copy without a call. */
 void gop_array_assign(gop_array *to, const gop_array *from)
@@ -231,4 +345,82 @@ int gop_merge_axes(int ndim, int64_t *extent, int operands, int64_t *const strid
         for (int o = 0; o < operands; o++) strides[o][at] = strides[o][d];
     }
     return rank;
+}
+
+/* ---- layouts of results ---- */
+
+/* 1 if axis `outer` should stay outside axis `inner`, -1 if they should change places, 0 if no
+ * input decides. Inputs with extents and strides on both axes decide: one whose larger stride
+ * is outside is enough for 1; else it is -1. */
+static int order_of(const gop_call *call, int ndim, int outer, int inner)
+{
+    int say = 0;
+    for (int i = 0; i < call->nin; i++) {
+        const gop_array *in = &call->in[i];
+        const int shift = ndim - in->ndim; /* broadcasting aligns the last axes */
+        if (outer < shift || inner < shift) continue;
+        const uint64_t out_stride = gop_magnitude(in->strides[outer - shift]);
+        const uint64_t in_stride = gop_magnitude(in->strides[inner - shift]);
+        if (out_stride == 0 || in_stride == 0 || in->shape[outer - shift] == 1 ||
+            in->shape[inner - shift] == 1)
+            continue;
+        if (out_stride >= in_stride) return 1;
+        say = -1;
+    }
+    return say;
+}
+
+/* An insertion sort from the innermost axis out. Where inputs disagree, the result depends on
+ * this order of comparisons, which is NumPy's. */
+static void keep_order(const gop_call *call, gop_array *array)
+{
+    int axes[GOP_MAX_NDIM];
+    for (int i = 0; i < array->ndim; i++) {
+        const int d = array->ndim - 1 - i;
+        int at = i;
+        for (int inside = i - 1; inside >= 0; inside--) {
+            const int say = order_of(call, array->ndim, d, axes[inside]);
+            if (say > 0) break;
+            if (say < 0) at = inside;
+        }
+        memmove(axes + at + 1, axes + at, (size_t)(i - at) * sizeof *axes);
+        axes[at] = d;
+    }
+    uint64_t stride = (uint64_t)gop_dtype_size(array->dtype); /* may wrap if it is empty */
+    for (int i = 0; i < array->ndim; i++) {
+        array->strides[axes[i]] = (int64_t)stride;
+        stride *= array->shape[axes[i]] > 0 ? (uint64_t)array->shape[axes[i]] : 1;
+    }
+}
+
+void gop_lay_out(const gop_call *call, gop_array *out)
+{
+    if (gop_descriptor_of(call->op)->in_place && out->ndim > 1) keep_order(call, out);
+    else gop_array_c_order(out);
+}
+
+int gop_is_c_order(const gop_array *array)
+{
+    uint64_t stride = (uint64_t)gop_dtype_size(array->dtype);
+    for (int d = array->ndim - 1; d >= 0; d--) {
+        if (array->strides[d] != (int64_t)stride) return 0;
+        stride *= array->shape[d] > 0 ? (uint64_t)array->shape[d] : 1;
+    }
+    return 1;
+}
+
+void gop_as_stored(const gop_array *array, gop_array *stored)
+{
+    int64_t reach[GOP_MAX_NDIM]; /* strides, the largest first */
+    gop_array_assign(stored, array);
+    for (int d = 0; d < array->ndim; d++) {
+        int at = d;
+        for (; at > 0 && reach[at - 1] < array->strides[d]; at--) {
+            reach[at] = reach[at - 1];
+            stored->shape[at] = stored->shape[at - 1];
+        }
+        reach[at] = array->strides[d];
+        stored->shape[at] = array->shape[d];
+    }
+    gop_array_c_order(stored);
 }

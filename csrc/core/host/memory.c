@@ -1,42 +1,13 @@
 /*
- * memory.c - host memory: aligned, with a fault hook.
- *
- * GPUOPS_FAULT=<site>:<n>[:forever] makes the n-th attempt at a site fail (or all from the
- * n-th), so that tests can walk through every failing allocation.
+ * memory.c - aligned host memory; and arenas, which live as long as a call, with arrays as
+ * checks read them there.
  */
 #define _GNU_SOURCE /* sysconf: free memory */
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "core/host/memory.h"
-
-static char fault_site[64];
-static long fault_at; /* 0: off */
-static int fault_forever;
-static atomic_long fault_count;
-
-void gop_fault_set(const char *spec)
-{
-    const char *colon = spec ? strchr(spec, ':') : NULL;
-    fault_at = 0;
-    atomic_store(&fault_count, 0);
-    if (!colon || (size_t)(colon - spec) >= sizeof fault_site) return;
-    memcpy(fault_site, spec, (size_t)(colon - spec));
-    fault_site[colon - spec] = 0;
-    fault_at = strtol(colon + 1, NULL, 10);
-    fault_forever = strstr(colon + 1, ":forever") != NULL;
-}
-
-int gop_fault(const char *site)
-{
-    if (fault_at == 0 || strcmp(site, fault_site) != 0) return 0;
-    const long count = atomic_fetch_add(&fault_count, 1) + 1;
-    return fault_forever ? count >= fault_at : count == fault_at;
-}
 
 void *gop_alloc(size_t bytes)
 {
@@ -73,13 +44,60 @@ gop_status gop_no_memory(const char *op, size_t bytes)
     return GOP_NO_MEMORY;
 }
 
-gop_status gop_named(const char *op, gop_status status)
+/* ---- arenas: blocks that are freed together ---- */
+
+struct gop_arena_block {
+    struct gop_arena_block *next;
+    char padding[64 - sizeof(void *)]; /* keeps what follows 64-byte aligned */
+};
+
+void *gop_arena_alloc(gop_arena *arena, size_t bytes)
 {
-    if (status == GOP_NO_MEMORY || status == GOP_NO_DEVICE_MEMORY) {
-        gop_error *error = gop_error_slot();
-        char said[900];
-        snprintf(said, sizeof said, "%.899s", error->message);
-        snprintf(error->message, sizeof error->message, "%s: %s", op, said);
+    struct gop_arena_block *block = bytes <= SIZE_MAX - 64 ? gop_alloc(bytes + 64) : NULL;
+    if (!block) {
+        gop_no_memory(arena->op, bytes);
+        return NULL;
     }
-    return status;
+    block->next = arena->first;
+    arena->first = block;
+    return block + 1;
+}
+
+void gop_arena_free(gop_arena *arena)
+{
+    while (arena->first) {
+        struct gop_arena_block *next = arena->first->next;
+        gop_release(arena->first);
+        arena->first = next;
+    }
+}
+
+enum { PIECE = 1 << 20 }; /* elements between two looks for Ctrl-C */
+
+/* All elements in C order. */
+static gop_status pack_all(const gop_array *array, char *to)
+{
+    const int64_t count = gop_array_size(array), item = gop_dtype_size(array->dtype);
+    for (int64_t i = 0; i < count; i += PIECE) {
+        GOP_TRY(gop_interrupted());
+        gop_pack_c_order(array, i, count - i < PIECE ? count - i : PIECE, to + i * item);
+    }
+    return GOP_OK;
+}
+
+/* Declared in core.h: what the checks that need data read through. */
+gop_status gop_arena_host(gop_arena *arena, const gop_array *array, gop_array *host)
+{
+    gop_array c_order = *array;
+    c_order.stored = 0;
+    gop_array_c_order(&c_order);
+    *host = c_order;
+    if (gop_array_on_host(array) && gop_array_is_item_aligned(array) &&
+        gop_array_same_layout(array, &c_order))
+        return GOP_OK;
+    host->where = (gop_device){GOP_CPU, 0};
+    host->data = gop_arena_alloc(arena, (size_t)gop_array_bytes(array));
+    if (!host->data) return GOP_NO_MEMORY;
+    if (gop_array_on_host(array)) return pack_all(array, host->data);
+    return arena->fetch(array, host);
 }

@@ -1,5 +1,5 @@
 /*
- * processors.c - how many threads a call may use, and how each of them rounds.
+ * processors.c - how many threads a call may use.
  */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include <sched.h>
@@ -46,21 +46,3 @@ void gop_threads_set(int threads)
     const int most = GOP_MAX_THREADS;
     atomic_store(&threads_set, threads < 0 ? 0 : threads < most ? threads : most);
 }
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-unsigned gop_float_environment(const unsigned *restore)
-{
-    const unsigned before = _mm_getcsr();
-    const unsigned want =
-        restore ? *restore : 0x1f80; /* nearest even, no trap, FTZ and DAZ off */
-    if (before != want) _mm_setcsr(want);
-    return before;
-}
-#else
-unsigned gop_float_environment(const unsigned *restore)
-{
-    (void)restore; /* other processors start with subnormals on */
-    return 0;
-}
-#endif

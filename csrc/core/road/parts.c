@@ -326,8 +326,8 @@ static int casts_much(const gop_call *call, const gop_run_options *options)
 {
     const gop_backend *backend;
     const int64_t bytes = bytes_cast(call);
-    if (bytes <= (int64_t)gop_threads() * CAST_BYTES || options->kernel || call->ntunables > 0)
-        return 0;
+    if (!bytes || bytes <= (int64_t)gop_threads() * CAST_BYTES) return 0;
+    if (options->kernel || call->ntunables > 0) return 0;
     return gop_descriptor_of(call->op)->in_panels && outermost_axis(&call->out[0]) >= 0 &&
            can_be_cut(call) && !gop_array_self_overlaps(&call->out[0]) &&
            gop_backend_get(options->device.backend, &backend) == GOP_OK &&

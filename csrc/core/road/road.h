@@ -1,14 +1,7 @@
 /*
- * road.h - a call on its way to a device. Each phase is a file, and reads what the phase before
- * has filled in:
- *
- *   validate.c  outputs and data, before any device is asked: every device says the same
- *   plan.c      the device, where each array lies there, geometry, kernel (choose.c)
- *   acquire.c   all memory, before anything is written
- *   run.c       upload, launch, download; gop_run_whole takes a call through all phases
- *
- * parts.c has gop_run, which runs a call whole or in parts, and timed.c gop_explain and
- * gop_time, which stop after planning or put events around the phases.
+ * road.h - a call on its way to a device. run.c has its phases, one after another, and choose.c
+ * finds the kernel. parts.c has gop_run, which runs a call whole or in parts, and timed.c
+ * gop_explain and gop_time, which stop after planning or put events around the phases.
  */
 #ifndef GOP_ROAD_H
 #define GOP_ROAD_H
@@ -48,73 +41,20 @@ static inline int gop_lacks_memory(gop_status status)
     return status == GOP_NO_MEMORY || status == GOP_NO_DEVICE_MEMORY;
 }
 
-/* ---- validate.c ---- */
-
-/* Refuses outputs that differ from what is inferred. */
-gop_status gop_check_outputs(const gop_call *call) GOP_MUST_CHECK;
-gop_status gop_validate(gop_road *r, const gop_run_options *options) GOP_MUST_CHECK;
-
-/* ---- plan.c ---- */
-
-gop_status gop_plan_call(gop_road *r, const gop_run_options *options,
-                         int timing) GOP_MUST_CHECK;
-/* Fails with the reason why an array that has to be used in place cannot be. */
-gop_status gop_check_place(const gop_ctx *ctx, const char *op, const char *what, int index,
-                           const gop_array *source) GOP_MUST_CHECK;
-/* Whether any result goes to the host, so that the call has to wait for it. */
-int gop_road_waits(const gop_road *r);
-
-/* ---- acquire.c ---- */
-
-/* `named`: the caller asked for this kernel. `timing`: it is timed on the device's own memory.
- */
-gop_status gop_acquire(gop_road *r, int named, int timing) GOP_MUST_CHECK;
-/* Gets memory for an operand that is staged. `small`: few bytes may go to memory that both host
- * and device reach. */
-gop_status gop_acquire_operand(gop_ctx *ctx, int small, gop_array *array,
-                               gop_staged *staged) GOP_MUST_CHECK;
-void gop_give_back(gop_road *r);
-/* Gets the task's scratch memory. `in_order`: its work runs in order with that of all calls
- * whose scratch memory is kept. `may_change`: if there is none, another kernel may run. */
-gop_status gop_acquire_scratch(gop_ctx *ctx, gop_task *task, const gop_row **row,
-                               gop_plan *plan, int in_order, int may_change) GOP_MUST_CHECK;
-/* Hands it back once the call's work is enqueued. */
-void gop_scratch_give(gop_ctx *ctx, void *memory);
-
-/* ---- copy.c ---- */
-
-/* Makes the call that copies between two arrays of one shape: a transposition that leaves the
- * axes where they are. */
-void gop_copy_call(const gop_array *from, const gop_array *to, gop_call *call);
-/* Copies between two arrays on the context's device, by a kernel. */
-gop_status gop_device_copy(gop_ctx *ctx, const gop_array *from,
-                           const gop_array *to) GOP_MUST_CHECK;
-
-/* Copies an array of any device to the host, and waits for it. */
-gop_status gop_fetch_from_anywhere(const gop_array *device,
-                                   const gop_array *host) GOP_MUST_CHECK;
-
-/* ---- run.c ---- */
-
-/* Launches a task whose arrays are on the device and whose kernel is chosen. */
-static inline gop_status gop_launch_steps(gop_ctx *ctx, const gop_task *task)
-{
-    const gop_plan *const plan = task->plan;
-    if (gop_array_size(&task->out[0]) == 0) return GOP_OK; /* a kernel never sees such a call */
-    for (int64_t s = 0; s < plan->steps; s++) {
-        GOP_TRY(plan->launch(ctx, task, s));
-        if (plan->steps > 1) GOP_TRY(ctx->backend->sync(ctx)); /* so that Ctrl-C is heard */
-    }
-    return GOP_OK;
-}
+/* ---- run.c: the phases ---- */
 
 /* `assumed`: what the kernels assume and check themselves; 0: nothing. */
 void gop_road_begin(gop_road *r, const gop_call *call, int64_t assumed);
 void gop_road_end(gop_road *r);
-
-gop_status gop_upload_operand(gop_ctx *ctx, const gop_array *array,
-                              const gop_staged *staged) GOP_MUST_CHECK;
+gop_status gop_validate(gop_road *r, const gop_run_options *options) GOP_MUST_CHECK;
+gop_status gop_plan_call(gop_road *r, const gop_run_options *options,
+                         int timing) GOP_MUST_CHECK;
+/* `named`: the caller asked for this kernel. `timing`: it is timed on the device's own memory.
+ */
+gop_status gop_acquire(gop_road *r, int named, int timing) GOP_MUST_CHECK;
 gop_status gop_upload(gop_road *r) GOP_MUST_CHECK;
+/* Launches a task whose arrays are on the device and whose kernel is chosen. */
+gop_status gop_launch_steps(gop_ctx *ctx, const gop_task *task) GOP_MUST_CHECK;
 /* Waits for results that go to the host, and enqueues others. */
 gop_status gop_download(gop_road *r) GOP_MUST_CHECK;
 /* The phases after the plan. `named`: the caller asked for its kernel. `*assumed` becomes what
@@ -125,4 +65,21 @@ gop_status gop_run_planned(gop_road *r, int named, int64_t *assumed) GOP_MUST_CH
  * and check themselves, or 0; it becomes what to assume next. */
 gop_status gop_run_phases(const gop_call *call, const gop_run_options *options,
                           gop_last_phases last, int64_t *assumed) GOP_MUST_CHECK;
+
+/* ---- run.c: for parts of a call, and for copies ---- */
+
+/* Refuses outputs that differ from what is inferred. */
+gop_status gop_check_outputs(const gop_call *call) GOP_MUST_CHECK;
+/* Gets memory for an operand that is staged. `small`: few bytes may go to memory that both host
+ * and device reach. */
+gop_status gop_acquire_operand(gop_ctx *ctx, int small, gop_array *array,
+                               gop_staged *staged) GOP_MUST_CHECK;
+gop_status gop_upload_operand(gop_ctx *ctx, const gop_array *array,
+                              const gop_staged *staged) GOP_MUST_CHECK;
+/* Makes the call that copies between two arrays of one shape: a transposition that leaves the
+ * axes where they are. */
+void gop_copy_call(const gop_array *from, const gop_array *to, gop_call *call);
+/* Copies an array of any device to the host, and waits for it. */
+gop_status gop_fetch_from_anywhere(const gop_array *device,
+                                   const gop_array *host) GOP_MUST_CHECK;
 #endif

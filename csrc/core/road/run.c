@@ -1,10 +1,394 @@
 /*
- * run.c - the last phase of the road: upload, launch, download. And all phases in a row.
+ * run.c - the road: every call on every device takes the phases below, one after another, and
+ * each reads what the one before has filled in.
+ *
+ *   validate  are the arrays what the operation takes?
+ *   plan      where each array lies on the device, and which kernel runs (choose.c)
+ *   acquire   all memory, before anything is written
+ *   run       upload, launch, download
+ *
+ * No line here knows an operation: its descriptor answers.
  */
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/choice.h"
 #include "core/host/threads.h"
 #include "core/road/road.h"
+
+/* ---- validate ---- */
+
+/* No device is asked, so that every device raises the same sentence. */
+
+#define GOP_OP(name, stem) extern const gop_descriptor gop_describe_##name;
+#include "ops.def"
+#undef GOP_OP
+
+const gop_descriptor *gop_descriptor_of(gop_op op)
+{
+    static const gop_descriptor *const table[] = {
+#define GOP_OP(name, stem) &gop_describe_##name,
+#include "ops.def"
+#undef GOP_OP
+    };
+    return table[op];
+}
+
+const char *gop_call_name(const gop_call *call)
+{
+    const gop_descriptor *op = gop_descriptor_of(call->op);
+    return op->called ? op->called(call) : op->name;
+}
+
+gop_status gop_infer_outputs(const gop_call *call, gop_array *out)
+{
+    const gop_descriptor *op = gop_descriptor_of(call->op);
+    int64_t size;
+    if (call->nout < 1 || call->nout > op->outputs)
+        return gop_fail(GOP_BAD_ARGUMENT, "%s: has %d output%s, got %d", gop_call_name(call),
+                        op->outputs, op->outputs > 1 ? "s at most" : "", call->nout);
+    for (int i = 0; i < call->nin; i++)
+        GOP_TRY(
+            gop_shape_size(gop_call_name(call), call->in[i].ndim, call->in[i].shape, &size));
+    for (int o = 0; o < call->nout; o++) out[o].stored = 0;
+    GOP_TRY(op->infer(call, out));
+    for (int o = 0; o < call->nout; o++)
+        GOP_TRY(gop_shape_size(gop_call_name(call), out[o].ndim, out[o].shape, &size));
+    return GOP_OK;
+}
+
+gop_status gop_infer(gop_call *call)
+{
+    return gop_infer_outputs(call, call->out);
+}
+
+gop_status gop_check_outputs(const gop_call *call)
+{
+    const char *const op = gop_call_name(call);
+    gop_array inferred[GOP_MAX_OUTPUTS];
+    GOP_TRY(gop_infer_outputs(call, inferred));
+    for (int o = 0; o < call->nout; o++) {
+        const gop_array *given = &call->out[o], *want = &inferred[o];
+        char given_text[256], want_text[256];
+        if (given->dtype != want->dtype)
+            return gop_fail(GOP_BAD_TYPE, "%s: the output has dtype %s, expected %s", op,
+                            gop_dtype_name(given->dtype), gop_dtype_name(want->dtype));
+        if (given->ndim != want->ndim ||
+            memcmp(given->shape, want->shape, (size_t)want->ndim * sizeof *want->shape) != 0)
+            return gop_fail(GOP_BAD_ARGUMENT, "%s: the output has shape %s, expected %s", op,
+                            gop_shape_text(given_text, given->ndim, given->shape),
+                            gop_shape_text(want_text, want->ndim, want->shape));
+    }
+    if (call->nout == 2 && gop_array_size(&call->out[1]) > 0 &&
+        gop_array_may_overlap(&call->out[0], &call->out[1]))
+        return gop_fail(GOP_BAD_ARGUMENT,
+                        "%s: the two outputs share memory, expected them apart", op);
+    return GOP_OK;
+}
+
+gop_status gop_validate(gop_road *r, const gop_run_options *options)
+{
+    if (!options->fits) GOP_TRY(gop_check_outputs(r->call));
+    return r->op->check ? r->op->check(r->call, &r->arena) : GOP_OK;
+}
+
+/* ---- plan ---- */
+
+/* Arrays that kernels cannot use in place get a dense layout, whose addresses come later. */
+
+/* Whether the device's kernels can use an array in place. `casts`: the operation's kernels cast
+ * what they read on the host. */
+static inline int lies_well(const gop_ctx *ctx, const gop_array *array, int casts)
+{
+    const int facts = ctx->backend->facts;
+    const int reads = facts & GOP_HOST_MEMORY && gop_array_on_host(array);
+    const int may_cast = casts && reads && facts & GOP_CASTS;
+    if (!gop_array_is_item_aligned(array) || (array->stored && !may_cast)) return 0;
+    return reads || (array->where.backend == ctx->device.backend &&
+                     array->where.ordinal == ctx->device.ordinal);
+}
+
+/* Fails with the reason why an array that has to be used in place cannot be. */
+static gop_status check_place(const gop_ctx *ctx, const char *op, const char *what, int index,
+                              const gop_array *source)
+{
+    if (gop_array_on_host(source)) return GOP_OK;
+    const char *const lives = gop_backend_name(source->where.backend);
+    if (source->where.backend != ctx->device.backend ||
+        source->where.ordinal != ctx->device.ordinal)
+        return gop_fail(GOP_BAD_ARGUMENT,
+                        "%s: %s %d lives on %s:%d, expected memory of %s:%d or of the host; "
+                        "move it with .get() or to_device()",
+                        op, what, index, lives, source->where.ordinal, ctx->backend->name,
+                        ctx->device.ordinal);
+    return gop_fail(
+        GOP_BAD_ARGUMENT,
+        "%s: %s %d on %s:%d is not aligned to its %d-byte items, expected an aligned "
+        "device array",
+        op, what, index, lives, source->where.ordinal, (int)gop_array_item(source));
+}
+
+/* Gives a dense layout at an address to come, a multiple of 256 as every allocation is. */
+static void lay_out(const gop_ctx *ctx, const gop_array *source, gop_array *array,
+                    gop_staged *staged)
+{
+    staged->source = source;
+    staged->bytes = gop_array_dense(source, array);
+    array->where = ctx->device;
+    array->data = (void *)256;
+}
+
+static gop_status stage_input(gop_road *r, int i)
+{
+    const gop_array *const source = &r->source[i];
+    gop_array_assign(&r->task.in[i], source);
+    if (lies_well(r->ctx, source, r->op->casts)) return GOP_OK;
+    GOP_TRY(check_place(r->ctx, gop_call_name(r->call), "input", i, source));
+    lay_out(r->ctx, source, &r->task.in[i], &r->in[i]);
+    return GOP_OK;
+}
+
+/* Whether an output shares memory with an input that is used in place: then it is written
+ * elsewhere first. */
+static int needs_copy(const gop_road *r, const gop_array *out)
+{
+    for (int i = 0; i < r->call->nin; i++) {
+        const gop_array *in = &r->source[i];
+        if (r->in[i].source || !gop_array_may_overlap(in, out)) continue;
+        if (!(r->op->in_place && gop_array_same_layout(in, out))) return 1;
+    }
+    return 0;
+}
+
+/* `copies`: the output is written elsewhere first. */
+static gop_status stage_output(gop_road *r, int o, int copies)
+{
+    const gop_array *const source = &r->call->out[o];
+    const char *const op = gop_call_name(r->call);
+    gop_array_assign(&r->task.out[o], source);
+    if (gop_array_self_overlaps(source))
+        return gop_fail(GOP_BAD_ARGUMENT,
+                        "%s: the output's elements overlap each other in memory, "
+                        "expected an array in which each has its own place",
+                        op);
+    if (lies_well(r->ctx, source, 0) && !copies) return GOP_OK;
+    if (!copies) GOP_TRY(check_place(r->ctx, op, "output", o, source));
+    lay_out(r->ctx, source, &r->task.out[o], &r->out[o]);
+    return GOP_OK;
+}
+
+/* Whether kernels can use every array in place, as they mostly can. An output that was made for
+ * the call shares no memory with its inputs. */
+static int is_in_place(const gop_road *r, int made)
+{
+    const int on_host = r->ctx->backend->facts & GOP_HOST_MEMORY;
+    int all = made && (on_host || lies_well(r->ctx, &r->call->out[0], 0));
+    for (int i = 0; all && i < r->call->nin; i++)
+        all = lies_well(r->ctx, &r->source[i], r->op->casts);
+    return all;
+}
+
+static gop_status stage(gop_road *r, int made)
+{
+    const gop_call *call = r->call;
+    r->staged = !is_in_place(r, made);
+    if (!r->staged) {
+        for (int i = 0; i < call->nin; i++) gop_array_assign(&r->task.in[i], &r->source[i]);
+        gop_array_assign(&r->task.out[0], &call->out[0]);
+        return GOP_OK;
+    }
+    memset(r->in, 0, sizeof r->in);
+    memset(r->out, 0, sizeof r->out);
+    for (int i = 0; i < call->nin; i++) GOP_TRY(stage_input(r, i));
+    /* A result that rests on an assumption waits until kernels have verified it. */
+    const int may_be_dropped = r->task.finding < 0 && !made;
+    for (int o = 0; o < call->nout; o++)
+        GOP_TRY(stage_output(r, o, may_be_dropped || needs_copy(r, &call->out[o])));
+    return GOP_OK;
+}
+
+/* Whether any result goes to the host, so that the call has to wait for it. */
+static int waits_for_host(const gop_road *r)
+{
+    int waits = !(r->ctx->backend->facts & GOP_STREAMS);
+    for (int o = 0; r->staged && o < r->task.nout; o++)
+        waits |= r->out[o].source && gop_array_on_host(r->out[o].source);
+    return waits;
+}
+
+/* All calls on device arrays use one stream; a call on host arrays has a stream of its own. */
+static void choose_stream(gop_road *r)
+{
+    const gop_call *call = r->call;
+    int device_arrays = 0;
+    if (!r->ctx->backend->use) return;
+    for (int i = 0; i < call->nin; i++) device_arrays |= !gop_array_on_host(&call->in[i]);
+    for (int o = 0; o < call->nout; o++) device_arrays |= !gop_array_on_host(&call->out[o]);
+    r->in_order = device_arrays;
+    r->stream_before =
+        gop_use_stream(r->ctx, device_arrays ? GOP_DEFAULT_STREAM : GOP_OWN_STREAM);
+}
+
+gop_status gop_plan_call(gop_road *r, const gop_run_options *options, int timing)
+{
+    const gop_call *call = r->call;
+    GOP_TRY(gop_context_of(options->device, &r->ctx));
+    if (r->like) r->ctx = gop_imagine(r->ctx, r->like, &r->imagined);
+    choose_stream(r);
+    r->task.call = call;
+    r->task.finding = r->arena.finding;
+    r->task.nin = call->nin;
+    r->task.nout = call->nout;
+    r->source = call->in;
+    if (r->op->prepare) {
+        gop_array *const prepared = gop_arena_alloc(&r->arena, sizeof call->in);
+        if (!prepared) return GOP_NO_MEMORY;
+        memcpy(prepared, call->in, sizeof call->in);
+        GOP_TRY(r->op->prepare(&r->task, prepared, &r->arena));
+        r->source = prepared;
+    }
+    GOP_TRY(stage(r, options->made));
+    GOP_TRY(r->op->plan(&r->task));
+    return gop_choose(r->ctx, &r->task, options->kernel, timing, &r->row, &r->plan);
+}
+
+/* ---- acquire: scratch memory ---- */
+
+/* On a GPU, allocating and freeing scratch memory costs more than a launch, so a context keeps
+ * it for its next call. Work on the stream of device arrays runs in the order of the calls:
+ * each may reuse the scratch memory of the one before. One block for each context serves all
+ * but the largest calls. */
+enum { KEPT_BYTES = 64 << 10 };
+
+/* A context belongs to one thread at a time, and lives as long as the process, as its block. */
+typedef struct block {
+    struct block *next;
+    const gop_ctx *ctx;
+    void *memory; /* made at first use */
+    int taken;    /* a call uses it; meanwhile a signal's handler may make another call */
+} block;
+
+static _Atomic(block *) blocks;
+
+/* GPUOPS_KEEP_SCRATCH=0: every call gets memory of its own, so that tools see where it ends. */
+static int wanted(void)
+{
+    static atomic_int known; /* 0: not yet */
+    int is = atomic_load_explicit(&known, memory_order_relaxed);
+    if (!is) {
+        const char *wish = getenv("GPUOPS_KEEP_SCRATCH");
+        is = wish && strcmp(wish, "0") == 0 ? -1 : 1;
+        atomic_store_explicit(&known, is, memory_order_relaxed);
+    }
+    return is > 0;
+}
+
+static block *find_block(const gop_ctx *ctx)
+{
+    block *kept = atomic_load_explicit(&blocks, memory_order_acquire);
+    while (kept && kept->ctx != ctx) kept = kept->next;
+    return kept;
+}
+
+static block *add_block(const gop_ctx *ctx)
+{
+    block *const added = malloc(sizeof *added);
+    if (!added) return NULL;
+    *added = (block){atomic_load(&blocks), ctx, NULL, 0};
+    while (!atomic_compare_exchange_weak(&blocks, &added->next, added)) continue;
+    return added;
+}
+
+/* `in_order`: its work runs in order with that of all calls whose scratch memory is kept. */
+static gop_status take_scratch(gop_ctx *ctx, size_t bytes, int in_order, void **memory)
+{
+    const gop_backend *backend = ctx->backend;
+    block *kept = NULL;
+    if (in_order && bytes <= KEPT_BYTES && wanted() && !(kept = find_block(ctx)))
+        kept = add_block(ctx);
+    if (!kept || kept->taken) return backend->alloc(ctx, bytes, memory);
+    if (!kept->memory) GOP_TRY(backend->alloc(ctx, KEPT_BYTES, &kept->memory));
+    kept->taken = 1;
+    *memory = kept->memory;
+    return GOP_OK;
+}
+
+/* Hands it back once the call's work is enqueued. */
+static void give_scratch(gop_ctx *ctx, void *memory)
+{
+    block *kept = find_block(ctx);
+    if (kept && kept->memory == memory) kept->taken = 0;
+    else ctx->backend->release(ctx, memory);
+}
+
+/* Gets the task's scratch memory. `may_change`: if there is none, another kernel may run. */
+static gop_status acquire_scratch(gop_ctx *ctx, gop_task *task, const gop_row **row,
+                                  gop_plan *plan, int in_order, int may_change)
+{
+    task->scratch = NULL;
+    for (;;) {
+        /* A call without results runs no kernel. */
+        if (plan->scratch == 0 || gop_array_size(&task->out[0]) == 0) return GOP_OK;
+        const gop_status status = take_scratch(ctx, plan->scratch, in_order, &task->scratch);
+        if (!gop_lacks_memory(status) || !may_change) return status;
+        if (gop_choose_before(ctx, task, row, plan) != GOP_OK) return status;
+    }
+}
+
+/* ---- acquire: all memory ---- */
+
+/* Up to this size, a kernel that reads over the bus is faster than copies. */
+enum { LENT_BYTES = 128 << 10 };
+
+gop_status gop_acquire_operand(gop_ctx *ctx, int small, gop_array *array, gop_staged *staged)
+{
+    const gop_backend *backend = ctx->backend;
+    if (!staged->source) return GOP_OK;
+    if (small && backend->zero_copy && staged->bytes <= LENT_BYTES &&
+        gop_array_on_host(staged->source))
+        staged->memory = backend->zero_copy(ctx, staged->bytes);
+    staged->zero_copy = staged->memory != NULL;
+    if (!staged->zero_copy)
+        GOP_TRY(backend->alloc(ctx, staged->bytes ? staged->bytes : 1, &staged->memory));
+    array->data = staged->memory;
+    return GOP_OK;
+}
+
+static gop_status acquire_each(gop_road *r, int named, int timing)
+{
+    const int small = r->staged && r->op->once && r->row->role == GOP_CONFORMING && !timing &&
+                      waits_for_host(r);
+    for (int o = 0; r->staged && o < r->task.nout; o++)
+        GOP_TRY(gop_acquire_operand(r->ctx, small, &r->task.out[o], &r->out[o]));
+    for (int i = 0; r->staged && i < r->task.nin; i++)
+        GOP_TRY(gop_acquire_operand(r->ctx, small, &r->task.in[i], &r->in[i]));
+    if (r->task.finding < 0) GOP_TRY(r->op->begin(r->ctx, &r->task, &r->findings));
+    const int may_change =
+        !named && !r->findings && !(r->op->bits_vary && r->op->bits_vary(&r->task));
+    return acquire_scratch(r->ctx, &r->task, &r->row, &r->plan, r->in_order, may_change);
+}
+
+gop_status gop_acquire(gop_road *r, int named, int timing)
+{
+    return gop_named(gop_call_name(r->call), acquire_each(r, named, timing));
+}
+
+static void give_back_operands(gop_ctx *ctx, gop_staged *staged, int count)
+{
+    for (int k = 0; k < count; k++)
+        if (staged[k].memory) ctx->backend->release(ctx, staged[k].memory);
+}
+
+static void give_back(gop_road *r)
+{
+    if (r->staged) give_back_operands(r->ctx, r->in, r->task.nin);
+    if (r->staged) give_back_operands(r->ctx, r->out, r->task.nout);
+    if (r->findings) r->ctx->backend->release(r->ctx, r->findings);
+    if (r->task.scratch) give_scratch(r->ctx, r->task.scratch);
+}
+
+/* ---- run: upload and launch ---- */
 
 static int64_t items(const gop_staged *staged)
 {
@@ -26,6 +410,99 @@ gop_status gop_upload(gop_road *r)
     return GOP_OK;
 }
 
+/* Launches a task whose arrays are on the device and whose kernel is chosen. */
+gop_status gop_launch_steps(gop_ctx *ctx, const gop_task *task)
+{
+    const gop_plan *const plan = task->plan;
+    if (gop_array_size(&task->out[0]) == 0) return GOP_OK; /* a kernel never sees such a call */
+    for (int64_t s = 0; s < plan->steps; s++) {
+        GOP_TRY(plan->launch(ctx, task, s));
+        if (plan->steps > 1) GOP_TRY(ctx->backend->sync(ctx)); /* so that Ctrl-C is heard */
+    }
+    return GOP_OK;
+}
+
+/* ---- copies on a device, and to the host ---- */
+
+void gop_copy_call(const gop_array *from, const gop_array *to, gop_call *call)
+{
+    memset(call, 0, offsetof(gop_call, params));
+    call->op = GOP_OP_transpose;
+    call->nin = call->nout = 1;
+    call->in[0] = *from;
+    call->out[0] = *to;
+    call->ntunables = 0;
+    call->params.transpose.axes.given = 1;
+    call->params.transpose.axes.count = from->ndim;
+    for (int d = 0; d < from->ndim; d++) call->params.transpose.axes.axis[d] = d;
+}
+
+/* It has a frame of its own: a call and a task are large. */
+static __attribute__((noinline)) gop_status run_on_device(gop_ctx *ctx, const gop_call *call)
+{
+    gop_task task;
+    gop_plan plan;
+    const gop_row *row;
+    task.call = call;
+    task.nin = task.nout = 1;
+    gop_array_assign(&task.in[0], &call->in[0]);
+    gop_array_assign(&task.out[0], &call->out[0]);
+    GOP_TRY(gop_descriptor_of(call->op)->plan(&task));
+    GOP_TRY(gop_choose(ctx, &task, NULL, 0, &row, &plan));
+    gop_status status = acquire_scratch(ctx, &task, &row, &plan, 1, 1);
+    if (status == GOP_OK) status = gop_launch_steps(ctx, &task);
+    if (task.scratch) give_scratch(ctx, task.scratch);
+    return status;
+}
+
+/* Copies between two arrays on the context's device, by a kernel. */
+static gop_status copy_on_device(gop_ctx *ctx, const gop_array *from, const gop_array *to)
+{
+    gop_call call;
+    if (!gop_array_is_item_aligned(from))
+        return check_place(ctx, "transpose", "input", 0, from);
+    if (!gop_array_is_item_aligned(to)) return check_place(ctx, "transpose", "output", 0, to);
+    gop_copy_call(from, to, &call);
+    return run_on_device(ctx, &call);
+}
+
+static gop_status fetch_items(gop_ctx *ctx, const gop_array *device, const gop_array *host)
+{
+    gop_array dense;
+    void *memory = NULL; /* for the elements in the host's layout, if they lie otherwise */
+    gop_status status = GOP_OK;
+    const size_t bytes = gop_array_dense(host, &dense);
+    dense.where = ctx->device;
+    dense.data = device->data;
+    if (!gop_array_same_layout(&dense, device)) {
+        GOP_TRY(ctx->backend->alloc(ctx, bytes, &memory));
+        dense.data = memory;
+        status = copy_on_device(ctx, device, &dense);
+    }
+    if (status == GOP_OK) status = ctx->backend->download(ctx, host, &dense);
+    if (status == GOP_OK) status = ctx->backend->sync(ctx);
+    if (memory) ctx->backend->release(ctx, memory);
+    return status;
+}
+
+gop_status gop_fetch(gop_ctx *ctx, const gop_array *device, const gop_array *host)
+{
+    if (gop_array_size(device) == 0) return GOP_OK;
+    void *const before = gop_use_stream(ctx, GOP_DEFAULT_STREAM);
+    const gop_status status = fetch_items(ctx, device, host);
+    gop_use_stream(ctx, before);
+    return status;
+}
+
+gop_status gop_fetch_from_anywhere(const gop_array *device, const gop_array *host)
+{
+    gop_ctx *ctx;
+    GOP_TRY(gop_context_of(device->where, &ctx));
+    return gop_fetch(ctx, device, host);
+}
+
+/* ---- run: download ---- */
+
 gop_status gop_download(gop_road *r)
 {
     gop_ctx *const ctx = r->ctx;
@@ -33,10 +510,10 @@ gop_status gop_download(gop_road *r)
     for (int o = 0; r->staged && o < r->task.nout; o++) {
         const gop_array *to = r->out[o].source, *from = &r->task.out[o];
         if (!to || !r->out[o].bytes || r->out[o].zero_copy) continue;
-        if (!gop_array_on_host(to)) GOP_TRY(gop_device_copy(ctx, from, to));
+        if (!gop_array_on_host(to)) GOP_TRY(copy_on_device(ctx, from, to));
         else GOP_TRY(ctx->backend->download(ctx, to, from));
     }
-    if (gop_road_waits(r)) GOP_TRY(ctx->backend->sync(ctx));
+    if (waits_for_host(r)) GOP_TRY(ctx->backend->sync(ctx));
     for (int o = 0; r->staged && o < r->task.nout; o++)
         if (r->out[o].zero_copy)
             gop_unpack(r->out[o].source, 0, items(&r->out[o]), r->out[o].memory);
@@ -51,6 +528,8 @@ gop_status gop_run_planned(gop_road *r, int named, int64_t *assumed)
     if (r->findings) GOP_TRY(r->op->end(r->ctx, r->findings, assumed));
     return gop_download(r);
 }
+
+/* ---- all phases ---- */
 
 /* Runs a call that a check makes. Such calls are not cut. */
 static gop_status run_whole(const gop_call *call, const gop_run_options *options)
@@ -77,9 +556,9 @@ void gop_road_begin(gop_road *r, const gop_call *call, int64_t assumed)
 
 void gop_road_end(gop_road *r)
 {
-    gop_give_back(r);
+    give_back(r);
     if (r->ctx) gop_use_stream(r->ctx, r->stream_before);
-    gop_arena_free(&r->arena);
+    if (r->arena.first) gop_arena_free(&r->arena);
     gop_float_environment(&r->float_environment);
 }
 

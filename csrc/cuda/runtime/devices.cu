@@ -257,3 +257,11 @@ gop_cuda_current::~gop_cuda_current()
 {
     if (status == GOP_OK && previous != ordinal) cudaSetDevice(previous);
 }
+
+void *gop_cuda_use(gop_ctx *ctx, void *stream)
+{
+    gop_cuda_thread *t = thread_of(ctx);
+    void *const before = t->stream;
+    t->stream = stream == GOP_OWN_STREAM ? t->own : (cudaStream_t)stream;
+    return before;
+}

@@ -98,6 +98,7 @@ struct gop_cuda_current {
     const int ordinal;
     int previous;
 };
+void *gop_cuda_use(gop_ctx *ctx, void *stream);
 
 /* ---- memory.cu ---- */
 
@@ -149,7 +150,6 @@ gop_status gop_cuda_mark(gop_ctx *ctx, int event);
 gop_status gop_cuda_elapsed(gop_ctx *ctx, int from, int to, double *seconds);
 gop_status gop_cuda_sync(gop_ctx *ctx);
 gop_status gop_cuda_flush(gop_ctx *ctx);
-void *gop_cuda_use(gop_ctx *ctx, void *stream);
 gop_status gop_cuda_order(gop_ctx *ctx, void *first, void *then);
 gop_status gop_cuda_drain(gop_ctx *ctx);
 

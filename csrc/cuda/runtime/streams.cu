@@ -102,14 +102,6 @@ gop_status gop_cuda_flush(gop_ctx *ctx)
 
 /* ---- streams ---- */
 
-void *gop_cuda_use(gop_ctx *ctx, void *stream)
-{
-    gop_cuda_thread *t = thread_of(ctx);
-    void *const before = t->stream;
-    t->stream = stream == GOP_OWN_STREAM ? t->own : (cudaStream_t)stream;
-    return before;
-}
-
 /* The default stream has two handles; it is the current device's. */
 gop_status gop_cuda_order(gop_ctx *ctx, void *first, void *then)
 {
