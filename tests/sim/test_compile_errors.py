@@ -35,6 +35,10 @@ IN_KERNEL = {  # in its third line
     'printf("%d", a[0]);': "printf's format is for an `int`, and the argument is a `double`",
     'printf("%f", n);': "printf's format is for a `double`, and the argument is an `int`",
     'printf("%s", n);': r"printf's format is for a `char ?\*`, and the argument is an `int`",
+    'printf("%d", threadIdx);': "threadIdx has three parts, x, y and z: write threadIdx.x",
+    'printf("%y", n);': "printf has no conversion `%y` on sim",
+    "a[0] = tex1Dfetch(n, 0);": "'tex1Dfetch'.*docs/sim.md lists what sim supports of CUDA",
+    "cooperative_groups::sync(n);": "'cooperative_groups'.*docs/sim.md lists what sim supports",
     "std::sort(a, a + n);": "std::sort is of the host's library",
     "std::vector<int> v(3);": "std::vector is of the host's library",
     "std::cout << n;": "std::cout is of the host's library",
@@ -59,6 +63,11 @@ def said_of(source):
     assert said.startswith("compile: the source does not compile\nline ")
     assert not re.search(r"gop_|GOP_|/include|\[-W|typedef", said)
     return said.partition("\n")[2]
+
+
+def test_an_array_that_is_too_large_for_a_thread():
+    said = said_of("\n" * 6 + KERNEL % "float t[100000]; t[n] = 1; a[0] = t[n / 2];")
+    assert re.search(r"line \d+: the function's own variables take 4000\d\d bytes", said)
 
 
 @pytest.mark.sampled(every=5)
