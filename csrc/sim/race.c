@@ -124,8 +124,9 @@ static inline int is_old(const asking *q, const gop_sim_record *r)
     return r->stamp == 0 || (q->is_shared && r->block != q->mine.block);
 }
 
-/* Whether any later access that races with the recorded one races with mine, too. Atomics on one
- * place come one after another: what is ordered after mine is ordered after those before it. */
+/* Whether any later access that races with the recorded one races with mine, too. Atomics on
+ * one place come one after another: what is ordered after mine is ordered after those before
+ * it. */
 static int covers(const asking *q, const gop_sim_record *r)
 {
     const int kind = q->mine.kind, like = r->kind == kind;

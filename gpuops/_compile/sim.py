@@ -52,6 +52,7 @@ LINKED = [
     *["-shared", "-nostdlib", "-Wl,-z,defs"],
     *(f"-Wl,--wrap={name}" for name in ("memcpy", "memset", "memmove", "memcmp")),
 ]
+_COMPILER = re.compile(r"gop_sim_compiler \{ gcc = (\d+), clang = (\d+) \}")
 # Of C++17's <cmath> half are functions that no GPU has, as std::legendre, and what these need.
 # Without them a compilation takes a third less.
 WITHOUT = "-D_GLIBCXX_BITS_SPECFUN_H"
@@ -116,11 +117,15 @@ def _library(
     include = [folder() / "sim" / "include", folder(), source.folder]
     full = [*command, *flags, *(f"-I{path}" for path in include)]
     with tempfile.TemporaryDirectory(prefix="gpuops-") as scratch:
-        preprocessed = _preprocessed(source, full, scratch, device)
-        known = re.search(r"gop_sim_compiler \{ gcc = (\d+), clang = (\d+) \}", preprocessed)
-        gcc, clang = (int(number) if number else 0 for number in known.groups())
-        word = "__attribute__((require_constant_initialization))" if clang else "__constinit"
         try:
+            preprocessed = _preprocessed(source, full, scratch, device)
+            known = re.search(
+                r"gop_sim_compiler \{ gcc = (\d+), clang = (\d+) \}", preprocessed
+            )
+            gcc, clang = (int(number) if number else 0 for number in known.groups())
+            word = (
+                "__attribute__((require_constant_initialization))" if clang else "__constinit"
+            )
             text, kernels, is_balanced = translate(preprocessed, folder(), word)
         except Refused as error:
             raise refused(source, [(error.file, error.line, error.words)]) from None
@@ -178,7 +183,7 @@ _opening = threading.Lock()
 def _place_of_its_own(made: Path, module: Module) -> Path:
     """The library, or a copy of it while another module uses it.
 
-    For each module has variables of its own, as on a GPU, and the loader gives one file one set.
+    Each module has variables of its own, as on a GPU, but the loader gives a file only one set.
     """
     with _opening:
         places = _living.setdefault(made, [])
