@@ -65,11 +65,6 @@ def said_of(source):
     return said.partition("\n")[2]
 
 
-def test_an_array_that_is_too_large_for_a_thread():
-    said = said_of("\n" * 6 + KERNEL % "float t[100000]; t[n] = 1; a[0] = t[n / 2];")
-    assert re.search(r"line \d+: the function's own variables take 4000\d\d bytes", said)
-
-
 @pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("text", IN_KERNEL)
 def test_one_sentence_with_the_line_of_the_kernel(text):
