@@ -258,7 +258,7 @@ def check(device: Device) -> Device:
         return device
     open_backend(device.backend)
     count = len(_core.devices(device.backend))
-    if device.ordinal >= count:
+    if device.ordinal not in range(count):
         raise DeviceUnavailableError(
             f"device {str(device)!r} is not available: this machine has {_names()}"
         )

@@ -17,6 +17,7 @@ from ._call import road as _road
 from ._call import runs as _runs
 from ._call.reduction import NO_VALUE
 from .arrays import DeviceArray
+from .devices import locate
 from .errors import brief
 
 __all__ = ["State", "finish", "merge", "states"]
@@ -142,6 +143,8 @@ def states(op: str | Callable[..., Any], a: Any, axis: int | tuple[int, ...] | N
     exact = _reduction.exactness(word, exact)
     a = _road.operand(word, "a", a, native=False)
     have = a.dtype if a.dtype.isnative else a.dtype.newbyteorder("=")
+    if device is not None:
+        locate(device)  # a run of less than a leaf is only kept, on no device
     if isinstance(a, DeviceArray):
         a = DeviceArray(a._buffer)  # results are ours, also of other libraries' arrays
     elif word.startswith("arg") and not a.dtype.isnative:
@@ -300,9 +303,8 @@ def finish(s: State) -> Any:
             f"finish: the state begins at term {s.start}: merge it with those of the terms "
             "before it first"
         )
-    # As in NumPy a place of nothing is an error even where there are no outputs.
-    has_outputs = math.prod(s.shape) or s.op.startswith("arg")
-    if s.op in ("min", "max", "argmin", "argmax") and has_outputs and not np.all(s._count):
+    # As in NumPy an extreme of nothing is an error even where there are no outputs.
+    if s.op in ("min", "max", "argmin", "argmax") and not np.all(s._count):
         raise ValueError(f"finish: {s.op} of no terms has no value")
     if isinstance(s._run, _runs.Exact):
         if s.op == "mean" and not s._run.counts.all():

@@ -66,7 +66,8 @@ def sparse(A: Any, device: str | Device | DeviceInfo | None = None) -> SparseMat
             f"sparse: A is a {type(A).__name__}, expected a sparse matrix of SciPy, CuPy or "
             "PyTorch; jacobi_step takes arrays as they are"
         )
-    place = None if device is None else check(parse(device))
+    place = None if device is None else parse(device)
+    place = place and check(place)
     data, indices, indptr, shape = csr_arrays("sparse", A)
     if data.dtype.kind in "biu":
         data = _road.cast("sparse", "A.data", data, np.dtype(np.float64))

@@ -20,6 +20,7 @@ from ._call import tuned
 from ._call.registry import OPS
 from ._show.explain import explain
 from .devices import Device, check, devices, parse
+from .errors import DeviceUnavailableError
 from .stencils import poisson
 from .sweeps import sweep
 from .timing import time_call
@@ -131,9 +132,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--show", action="store_true", help="only print what is kept")
     parser.add_argument("--forget", action="store_true", help="remove what is kept")
     asked = parser.parse_args(argv)
-    chosen = [check(parse(word)) for word in asked.device]
-    if wrong := [d for d in chosen if d.backend != "opencl"]:
-        parser.error(f"only OpenCL devices are tuned, not '{wrong[0]}'")
+    chosen = []
+    for word in asked.device:
+        try:
+            chosen.append(parse(word))
+            if chosen[-1] is None or check(chosen[-1]).backend != "opencl":
+                parser.error(f"only OpenCL devices are tuned, not {word!r}")
+        except (ValueError, DeviceUnavailableError) as error:
+            parser.error(str(error))
     chosen = chosen or [d.device for d in devices("opencl")]
     kept = tuned.read()
     for device in chosen:

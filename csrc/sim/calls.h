@@ -48,5 +48,7 @@ int __wrap_memcmp(const void *a, const void *b, size_t bytes);
 #endif
 
 void gop_sim_printed(void); /* called after a launch */
+/* Where the printf in which the running lane failed returns to; NULL: it was in none. */
+const void *gop_sim_printing(void);
 
 #endif

@@ -142,7 +142,9 @@ static int is_of_kernel(const gop_sim_worker *w, uintptr_t pc)
 static const void *place_of_fault(const gop_sim_worker *w)
 {
     const gop_sim_fault *f = &w->fault;
+    const void *printing = gop_sim_printing();
     if (is_of_kernel(w, f->pc)) return (const char *)f->pc + 1;
+    if (printing) return printing;
     const uintptr_t *end = (const uintptr_t *)(w->fiber->stack + GOP_FIBER_STACK);
     const uintptr_t *at = (const uintptr_t *)(f->stack & ~(uintptr_t)7);
     for (int i = 0; i < 64 && at + i < end; i++)

@@ -124,6 +124,16 @@ static inline int is_old(const asking *q, const gop_sim_record *r)
     return r->stamp == 0 || (q->is_shared && r->block != q->mine.block);
 }
 
+/* Whether any later access that races with the recorded one races with mine, too. Atomics on
+ * one place come one after another: what is ordered after mine is ordered after those before
+ * it. */
+static int covers(const asking *q, const gop_sim_record *r)
+{
+    const int kind = q->mine.kind, like = r->kind == kind;
+    if (like && kind == GOP_SIM_ATOMIC) return 1;
+    return (like || kind == GOP_SIM_STORE) && over(q, r);
+}
+
 /* Adds this access to a granule's records. Returns 0 if they are full. */
 static int keep_record(const asking *q, gop_sim_record *at, int records)
 {
@@ -131,13 +141,12 @@ static int keep_record(const asking *q, gop_sim_record *at, int records)
     gop_sim_record *room = NULL, *same = NULL, *same_too = NULL;
     for (gop_sim_record *r = at; r < at + records; r++) {
         if (!is_old(q, r)) {
-            const int like = r->kind == mine->kind;
-            if (!((like || mine->kind == GOP_SIM_STORE) && over(q, r))) {
-                if (like && same) same_too = r;
-                else if (like) same = r;
+            if (!covers(q, r)) {
+                if (r->kind == mine->kind && same) same_too = r;
+                else if (r->kind == mine->kind) same = r;
                 continue;
             }
-            r->stamp = 0; /* a later race with that access is one with this access too */
+            r->stamp = 0;
         }
         if (!room) room = r;
     }

@@ -1,12 +1,13 @@
 /*
  * sim.c - the SIMT backend: CUDA kernels on the CPU. Device memory is host memory.
  */
-#define _GNU_SOURCE /* sysconf: memory sizes; dlsym */
+#define _GNU_SOURCE /* sysconf: memory sizes; dlinfo, dl_iterate_phdr */
 #include "sim/check.h"
 #include "sim/counters.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -194,30 +195,75 @@ static const gop_ladder *sim_ladder(gop_op op)
 
 /* ---- kernels that Python compiles: a library each, whose path is the image ---- */
 
-/* Loads a kernel's library. It is never closed, because profiles and sentences refer to its
- * code. */
+/* A library is never closed, because profiles and sentences refer to its code. So that the next
+ * module of the same library begins as this one did, its variables are kept as they were. */
+typedef struct sim_module {
+    void *library;
+    uintptr_t address; /* of the library */
+    char *variables, *kept;
+    size_t bytes;
+} sim_module;
+
+/* Finds what a library may write to: its last writable segment, behind what only the loader
+ * writes. */
+static int find_variables(struct dl_phdr_info *info, size_t bytes, void *found)
+{
+    (void)bytes;
+    sim_module *m = found;
+    if (info->dlpi_addr != m->address) return 0;
+    uintptr_t begin = 0, end = 0, loader = 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const uintptr_t at = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+        const uintptr_t behind = at + info->dlpi_phdr[i].p_memsz;
+        if (info->dlpi_phdr[i].p_type == PT_GNU_RELRO) loader = behind;
+        if (info->dlpi_phdr[i].p_type != PT_LOAD || !(info->dlpi_phdr[i].p_flags & PF_W))
+            continue;
+        begin = at;
+        end = behind;
+    }
+    if (begin < loader && loader < end) begin = loader;
+    m->variables = (char *)begin;
+    m->bytes = end - begin;
+    return 1;
+}
+
 static gop_status sim_load(gop_ctx *ctx, const void *image, void **module)
 {
     (void)ctx;
-    *module = dlopen(image, RTLD_NOW | RTLD_LOCAL);
-    if (*module) return GOP_OK;
-    return gop_fail(GOP_DEVICE_FAILED, "sim: %s", dlerror());
+    struct link_map *map;
+    sim_module *m = calloc(1, sizeof *m);
+    if (!m) return gop_fail(GOP_NO_MEMORY, "sim: no memory for a library");
+    m->library = dlopen(image, RTLD_NOW | RTLD_LOCAL);
+    if (!m->library || dlinfo(m->library, RTLD_DI_LINKMAP, &map)) {
+        free(m);
+        return gop_fail(GOP_DEVICE_FAILED, "sim: %s", dlerror());
+    }
+    m->address = map->l_addr;
+    dl_iterate_phdr(find_variables, m);
+    m->kept = malloc(m->bytes);
+    if (m->kept) memcpy(m->kept, m->variables, m->bytes);
+    *module = m;
+    return GOP_OK;
 }
 
 static gop_status sim_launch(gop_ctx *ctx, void *module, const gop_kernel_launch *l)
 {
+    const sim_module *m = module;
     gop_sim_place place = {.shared = l->shared, .device = ctx->device.ordinal};
     memcpy(place.grid, l->grid, sizeof place.grid);
     memcpy(place.block, l->block, sizeof place.block);
     gop_sim_call *call;
-    *(void **)&call = dlsym(module, l->symbol);
+    *(void **)&call = dlsym(m->library, l->symbol);
     if (!call) return gop_fail(GOP_DEVICE_FAILED, "sim: the library has no kernel %s", l->name);
     return (gop_status)call(&place, l->arguments);
 }
 
 static void sim_unload(void *module)
 {
-    (void)module;
+    sim_module *m = module;
+    if (m->kept) memcpy(m->variables, m->kept, m->bytes);
+    free(m->kept);
+    free(m);
 }
 
 static const gop_backend sim_backend = {

@@ -43,6 +43,18 @@ _FORMAT = re.compile(
 _FORMAT_CLANG = re.compile(
     r"format specifies type '([^']*)' but the argument has type '([^']*)'"
 )
+_NO_FORMAT = re.compile(
+    r"unknown conversion type character '(.)'|invalid conversion specifier '(.)"
+)
+_FRAME = re.compile(r"(?:frame size of|stack frame size) \(?(\d+)")
+# A type that is not known makes gcc take the function for a variable: the next line says why.
+_NO_FUNCTION = re.compile(r"variable or field '(\w+)' declared void")
+# Of what CUDA and OpenCL have and sim has not.
+_LACKED = re.compile(
+    r"'((?:tex|surf)\w*|cuda(?:Texture|Surface)Object_t|(?:__)?half2|\w*nv_bfloat16\w*|"
+    r"cooperative_groups|curand\w*|nvcuda|thrust|cub|image\w+_t|sampler_t|event_t|pipe|"
+    r"async_work_\w+|__cluster_dims__)'"
+)
 # What is generated for each kernel, where that cannot name it.
 _NO_CALL = re.compile(r"gop_(?:describe|call|parameters)_(\w+)")
 _INCLUDES = re.compile(r"\s*#\s*include\s*[<\"]([^>\"]*)")
@@ -139,7 +151,7 @@ def _mistakes(said: str, source: Source) -> list[tuple[str, int, str]]:
         if at["lost"]:
             words = _undefined(at["lost"], source.text)
         elif at["kind"] == "warning":
-            words = _warned(_FLAG.sub("", at["words"]))
+            words = _warned(_FLAG.sub("", at["words"]), text)
         elif file != at["file"].rpartition("/")[2] and _INCLUDES.match(text):
             words = f"{_INCLUDES.match(text)[1]} does not compile on sim; docs/sim.md lists "
             words += "what it has of CUDA"
@@ -147,12 +159,14 @@ def _mistakes(said: str, source: Source) -> list[tuple[str, int, str]]:
             words = _plain(at["words"], text)
         if words:
             found.append((file, line, words))
+    known = {item[:2] for item in found if not _NO_FUNCTION.match(item[2])}
+    found = [i for i in found if not _NO_FUNCTION.match(i[2]) or i[:2] not in known]
     if any(line for _, line, _ in found):  # lines of headers that nobody knows add nothing
         found = [item for item in found if item[1]]
     return found
 
 
-def _warned(words: str) -> str:
+def _warned(words: str, line: str) -> str:
     """ "" for what is no mistake: nvcc's verdict on it is the same."""
     if marked := _MARKED.search(words):
         name = marked["what"] if marked["kind"] == "variable" else marked["name"]
@@ -161,8 +175,12 @@ def _warned(words: str) -> str:
     expected, got = at.groups()[-2:] if at else ("", "")
     if not at and (at := _FORMAT_CLANG.search(words)):
         expected, got = at.groups()
+    if at and re.search("uint3|dim3|gop_sim_index", got) and (place := _PLACE.search(line)):
+        return _three_parts(place[1])
     if at and _kind_of(expected) != _kind_of(got):
         return f"printf's format is for {_an(expected)}, and the argument is {_an(got)}"
+    if at := _NO_FORMAT.search(words):
+        return f"printf has no conversion `%{at[1] or at[2]}` on sim"
     if re.search(r"format '%[^']*' expects a matching|more '%' conversions", words):
         return "printf has fewer arguments than its format asks for"
     return ""
@@ -217,13 +235,20 @@ def _plain(words: str, line: str) -> str:
     if at := _READ_ONLY.search(plain):
         return f"`{at[1]}` is constant here: nothing can be stored to it"
     if (at := _PLACE.search(line)) and re.search(r"'(?:const )?(?:uint3|dim3)\W", plain):
-        return f"{at[1]} has three parts, x, y and z: write {at[1]}.x"
+        return _three_parts(at[1])
     if at := _NOT_THERE.search(plain):
         name = at[1] or at[2]
         if _WITHOUT_MASK.fullmatch(name):
             return f"{name} is gone since CUDA 9: write {name}_sync(0xffffffff, ...)"
         if "did you mean '__" not in plain:
             plain += "; docs/sim.md lists what sim supports of CUDA's functions"
+    elif _LACKED.search(plain):
+        plain += "; docs/sim.md lists what sim supports of CUDA"
+    if at := _FRAME.search(plain):
+        return (
+            f"the function's own variables take {at[1]} bytes, and a thread on sim has room "
+            "for 40000: pass an array from Python"
+        )
     if at := _NO_FILE.search(plain):
         plain = (
             f"there is no file {at[1] or at[2]}; docs/sim.md lists what sim supports of CUDA"
@@ -236,6 +261,10 @@ def _plain(words: str, line: str) -> str:
     if "non-void function" in plain:
         plain += ": every way through it ends in a return of a value"
     return plain
+
+
+def _three_parts(name: str) -> str:
+    return f"{name} has three parts, x, y and z: write {name}.x"
 
 
 def _size(line: str) -> str:

@@ -17,6 +17,7 @@ import re
 
 from ..errors import CompileError
 from .declarations import Unbalanced, closing, declarations, without_strings
+from .device_code import Refused
 from .simt import without_comments
 
 SCALARS = {
@@ -75,6 +76,9 @@ _POINTER = re.compile(
     r"\b(?:__)?local\s+((?:const\s+|volatile\s+)*[\w\s]*?\w)\s*\*\s*(?:const\b\s*|restrict\b\s*|"
     r"__restrict\b\s*)*(\w+)\s*$"
 )
+# Where a kernel's pointer may point to.
+_SPACE = re.compile(r"\b(?:__)?(?:global|local|constant)\b")
+_MARKER = re.compile(r'^# (\d+) "([^"]*)".*\n', re.M)
 
 
 def vector(words: str) -> tuple[str, int]:
@@ -255,6 +259,11 @@ def _local_parameters(text: str) -> str:
         declared = []
         at = found.end()
         for parameter in hidden[found.end() : end].split(","):
+            if "*" in parameter and not _SPACE.search(parameter):
+                plain = " ".join(parameter.split())
+                words = f"the kernel's parameter `{plain}` does not say which memory it points "
+                words += f"to: write `__global {plain}`"
+                raise Refused(*_where(text, at + parameter.index("*")), words)
             if pointer := _POINTER.search(parameter):
                 kind, name = " ".join(pointer[1].split()), pointer[2]
                 made = f"gop_cl_local<{kind}> gop_cl_{name}" + "\n" * parameter.count("\n")
@@ -266,6 +275,14 @@ def _local_parameters(text: str) -> str:
     for begin, end, words in reversed(edits):
         text = text[:begin] + words + text[end:]
     return text
+
+
+def _where(preprocessed: str, at: int) -> tuple[str, int]:
+    """File and line of a place, by the preprocessor's markers."""
+    name, number, begin = "kernel.cu", 1, 0
+    for marker in _MARKER.finditer(preprocessed, 0, at):
+        name, number, begin = marker[2], int(marker[1]), marker.end()
+    return name, number + preprocessed.count("\n", begin, at)
 
 
 def _of_device(text: str) -> str:
@@ -298,6 +315,11 @@ _SAYINGS = [
         (r"\bblock(s?)\b", r"work-group\1"),
         (r"\bthread(s?)\b", r"work-item\1"),
         (r"\bof CUDA(?:'s functions)?\b", "of OpenCL C"),
+        (r"which CUDA leaves undefined", "which OpenCL leaves undefined"),
+        (r"__shared__", "__local"),
+        (r"\batomicAdd\b", "atomic_add"),
+        (r"\batomicExch\b", "atomic_xchg"),
+        (r"\batomicCAS\b", "atomic_cmpxchg"),
     )
 ]
 

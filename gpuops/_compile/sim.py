@@ -10,6 +10,8 @@ import re
 import shlex
 import shutil
 import tempfile
+import threading
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +26,7 @@ from . import kernel_source, opencl_c
 from .arguments import Parameter
 from .barriers import marked
 from .built import build_info
-from .cache import cached
+from .cache import cached, content
 from .compiler_words import call, refused
 from .device_code import Kernel, Refused, translate
 from .kernel_source import Source
@@ -50,6 +52,7 @@ LINKED = [
     *["-shared", "-nostdlib", "-Wl,-z,defs"],
     *(f"-Wl,--wrap={name}" for name in ("memcpy", "memset", "memmove", "memcmp")),
 ]
+_COMPILER = re.compile(r"gop_sim_compiler \{ gcc = (\d+), clang = (\d+) \}")
 # Of C++17's <cmath> half are functions that no GPU has, as std::legendre, and what these need.
 # Without them a compilation takes a third less.
 WITHOUT = "-D_GLIBCXX_BITS_SPECFUN_H"
@@ -114,11 +117,15 @@ def _library(
     include = [folder() / "sim" / "include", folder(), source.folder]
     full = [*command, *flags, *(f"-I{path}" for path in include)]
     with tempfile.TemporaryDirectory(prefix="gpuops-") as scratch:
-        preprocessed = _preprocessed(source, full, scratch, device)
-        known = re.search(r"gop_sim_compiler \{ gcc = (\d+), clang = (\d+) \}", preprocessed)
-        gcc, clang = (int(number) if number else 0 for number in known.groups())
-        word = "__attribute__((require_constant_initialization))" if clang else "__constinit"
         try:
+            preprocessed = _preprocessed(source, full, scratch, device)
+            known = re.search(
+                r"gop_sim_compiler \{ gcc = (\d+), clang = (\d+) \}", preprocessed
+            )
+            gcc, clang = (int(number) if number else 0 for number in known.groups())
+            word = (
+                "__attribute__((require_constant_initialization))" if clang else "__constinit"
+            )
             text, kernels, is_balanced = translate(preprocessed, folder(), word)
         except Refused as error:
             raise refused(source, [(error.file, error.line, error.words)]) from None
@@ -169,6 +176,26 @@ def _placed(parameters: list[Parameter], arguments, shared: int) -> tuple[list, 
     return made, shared
 
 
+_living: dict[Path, list[tuple[Path, weakref.ref[Module]]]] = {}
+_opening = threading.Lock()
+
+
+def _place_of_its_own(made: Path, module: Module) -> Path:
+    """The library, or a copy of it while another module uses it.
+
+    Each module has variables of its own, as on a GPU, but the loader gives a file only one set.
+    """
+    with _opening:
+        places = _living.setdefault(made, [])
+        for i, (place, owner) in enumerate(places):
+            if owner() is None:
+                places[i] = place, weakref.ref(module)
+                return place
+        place = cached(None, ".so", lambda: content(made)) if places else made
+        places.append((place, weakref.ref(module)))
+        return place
+
+
 class Module:
     """The kernels of one source as a library that is opened beside sim's own."""
 
@@ -185,6 +212,7 @@ class Module:
             raise _no_kernel(source)
         self.names = [k.name for k in kernels]
         self._required = opencl_c.required_sizes(source.text) if source.is_opencl else {}
+        made = _place_of_its_own(made, self)
         sources[str(made)] = source.text
         variables[str(made)] = shared
         self._library = ctypes.CDLL(str(made))

@@ -136,7 +136,17 @@ def test_nothing_is_read_before_opencl_is_used(home):
     assert (ran.stdout.strip(), ran.stderr) == ("2.0", "")
 
 
-def test_other_devices_are_not_tuned(home):
-    ran = python("from gpuops.tune import main; main(['cpu'])", **home)
+@pytest.mark.parametrize(
+    ("word", "sentence"),
+    [
+        ("cpu", "only OpenCL devices are tuned, not 'cpu'"),
+        ("auto", "only OpenCL devices are tuned, not 'auto'"),
+        ("bogus", "there is no device 'bogus'"),
+        ("opencl:99", "device 'opencl:99' is not available"),
+    ],
+)
+def test_other_devices_are_not_tuned(home, word, sentence):
+    ran = python(f"from gpuops.tune import main; main(['{word}'])", **home)
     assert ran.returncode == 2
-    assert "only OpenCL devices are tuned, not 'cpu'" in ran.stderr
+    assert sentence in ran.stderr
+    assert "Traceback" not in ran.stderr

@@ -259,9 +259,23 @@ def test_nothing_and_empty_runs():
     engine.same_bits(gpuops.finish(one), gpuops.sum(2.5))
     assert gpuops.finish(gpuops.states("max", np.empty((3, 0)), axis=0)).shape == (0,)
     assert gpuops.finish(gpuops.states("argmax", np.empty((3, 0)), axis=0)).shape == (0,)
-    assert gpuops.finish(gpuops.states("max", np.empty((0, 0)), axis=0)).shape == (0,)
-    with pytest.raises(ValueError, match="argmax of no terms"):  # as reduce and NumPy
-        gpuops.finish(gpuops.states("argmax", np.empty((0, 0)), axis=0))
+    for op in ("min", "argmax"):  # as reduce and NumPy
+        for shape in ((0, 0), (0, 5, 0)):
+            with pytest.raises(ValueError, match="nothing to reduce"):
+                gpuops.reduce(np.empty(shape), op, axis=0)
+            with pytest.raises(ValueError, match=f"{op} of no terms"):
+                gpuops.finish(gpuops.states(op, np.empty(shape), axis=0))
+
+
+@pytest.mark.parametrize("op", ["sum", "mean", "prod", "max", "argmin"])
+def test_a_device_that_is_not_there_is_refused(op):
+    for exact in (False, True) if op in ("sum", "mean") else (False,):
+        for n in (0, 3, 5000):  # fewer terms than a leaf are only kept
+            with pytest.raises(ValueError, match="there is no device 'bad'"):
+                gpuops.states(op, np.ones(n), device="bad", exact=exact)
+            with pytest.raises(gpuops.DeviceUnavailableError):
+                gpuops.states(op, np.ones(n), device="cuda:99", exact=exact)
+            assert gpuops.states(op, np.ones(n), device="auto", exact=exact).op == op
 
 
 def test_a_state_is_small_and_keeps_no_array_alive():

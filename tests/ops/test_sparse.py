@@ -51,6 +51,13 @@ def test_the_bits_of_a_plain_matrix(device, dtype, index, factor):
     same_bits(gpuops.jacobi_step(S, F, X, **factor)[:, 0], want)
 
 
+def test_the_rule_auto_is_a_device_too():
+    A, f, x = matrix()
+    S = gpuops.sparse(A, device="auto")
+    assert S.device == gpuops.sparse(A).device
+    same_bits(gpuops.jacobi_step(S, f, x), gpuops.jacobi_step(A, f, x))
+
+
 @EVERY_DEVICE
 def test_device_arrays_stay_on_their_device(device):
     A, f, x = matrix()

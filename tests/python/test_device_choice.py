@@ -79,6 +79,18 @@ def test_a_bad_name_lists_what_there_is(name):
         gpuops.add(A, A, device=name)
 
 
+@pytest.mark.parametrize("ordinal", [-1, 1, 99])
+def test_a_device_that_is_not_there(ordinal):
+    for use in (
+        lambda d: gpuops.add(A, A, device=d),
+        lambda d: gpuops.to_device(A, d),
+        gpuops.device,
+        gpuops.set_default_device,
+    ):
+        with pytest.raises(gpuops.DeviceUnavailableError, match="this machine has 'cpu'"):
+            use(gpuops.Device("cpu", ordinal))
+
+
 @pytest.mark.parametrize("name", [0, None.__class__, b"cpu", ("cuda", 0), 1.5])
 def test_a_device_that_is_no_name(name):
     with pytest.raises(TypeError, match="device is a string such as 'cpu' or 'cuda:1'"):

@@ -277,3 +277,28 @@ def test_after_a_mistake_the_next_launch_works():
             launch_add(k)
     launch_add(k, 1024)
     assert (run_sum(SUM) == 256).all()
+
+
+@pytest.mark.parametrize("call", ["printf(s)", 'printf("%s", *(char **)s)'])
+def test_a_bad_pointer_in_printf_has_its_line(call):
+    source = f"""__device__ void say(const char *s)
+{{
+    {call};
+}}
+__global__ void k(int *a, char *s)
+{{
+    a[0] = 1;
+    say(s);
+    a[1] = 2;
+}}
+"""
+    words = np.frombuffer(b"%s%s%s%s%s%s%s%s\\0", "i1").copy()
+    caught(source, lambda k: k[1, 1](np.zeros(2, "i4"), words), "touches memory", call)
+
+
+def test_a_long_text_of_printf(capfd):
+    source = """__global__ void k(char *s) { printf("%s|%d\\n", s, threadIdx.x); }"""
+    words = np.full(3001, ord("x"), "i1")
+    words[-1] = 0
+    gpuops.compile(source).k[1, 2](words)
+    assert capfd.readouterr().out == "".join(f"{'x' * 3000}|{t}\n" for t in (0, 1))

@@ -200,6 +200,60 @@ def test_the_last_block_by_ticket_and_fence(threads):
         run_total(ALL.replace("/* here */", fence), 30, 64)
 
 
+# As NVIDIA's guide has it: the last block sets the counter back, by a plain store.
+SET_BACK = """
+__device__ unsigned count = 0;
+__shared__ bool is_last;
+__global__ void total(const int *a, volatile int *part, int *out)
+{
+    if (threadIdx.x == 0) {
+        part[blockIdx.x] = a[blockIdx.x];
+        __threadfence();
+        is_last = atomicInc(&count, gridDim.x) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (is_last) {
+        if (threadIdx.x == 0) for (int b = 0; b < (int)gridDim.x; b++) *out += part[b];
+        if (threadIdx.x == blockDim.x - 1) count = 0;
+    }
+}
+"""
+
+
+def run_set_back(k):
+    a, part = np.arange(40, dtype="i4"), np.zeros(40, "i4")
+    for _ in range(2):
+        out = np.zeros(1, "i4")
+        k[40, 64](a, part, out)
+        assert out[0] == a.sum()
+
+
+@pytest.mark.parametrize(("turns", "seed"), ORDERS)
+def test_the_last_block_sets_the_counter_back(turns, seed):
+    for threads in 1, 4:
+        gpuops.set_num_threads(threads)
+        with gpuops.schedule(turns, seed=seed):
+            run_set_back(gpuops.compile(SET_BACK))
+
+
+@pytest.mark.parametrize(("turns", "seed"), ORDERS)
+def test_a_counter_that_is_set_back_too_early(turns, seed):
+    early = SET_BACK.replace("    if (is_last) {", "    {")
+    late = SET_BACK.replace("    __syncthreads();\n", "").replace("if (is_last) {", "{")
+    with gpuops.schedule(turns, seed=seed):
+        caught(early, run_set_back, "a race")
+        caught(late, run_set_back, "a race")
+
+
+@pytest.mark.parametrize(("turns", "seed"), ORDERS)
+def test_plain_accesses_beside_atomics(turns, seed):
+    own = kernel("    atomicAdd(a, 1);\n    a[threadIdx.x + 1] = *a;")
+    other = kernel("    if (threadIdx.x) atomicAdd(a, 1);\n    else a[1] = *a;")
+    with gpuops.schedule(turns, seed=seed):
+        for source in own, other, own.replace("= *a;", "= 0; *a = 3;"):
+            caught(source, lambda k: k[1, 64](np.zeros(65, "i4")), "a race")
+
+
 def test_the_last_block_without_its_fence():
     source = LAST.replace("        __threadfence();\n", "")
     said = caught(

@@ -144,3 +144,50 @@ def test_a_library_has_nothing_that_runs_but_the_sanitizer_s_own():
     assert "gop_call_k" in said
     assert "ios_base" not in said
     assert "GLOBAL__sub_I_main" not in said
+
+
+COUNTS = """
+__device__ int from_zero, from_five = 5;
+__global__ void k(int *out)
+{
+    static int own;
+    out[0] = ++from_zero;
+    out[1] = ++from_five;
+    out[2] = ++own;
+}
+"""
+
+
+def counts(program):
+    out = np.zeros(3, "i4")
+    program.k[1, 1](out)
+    return out.tolist()
+
+
+def test_each_program_has_variables_of_its_own():
+    for _ in range(3):  # the program before lives until the name has the new one
+        program = gpuops.compile(COUNTS)
+        assert counts(program) == [1, 6, 1]
+        assert counts(program) == [2, 7, 2]
+    kernel = gpuops.compile(COUNTS).k
+    assert counts(program) == [3, 8, 3]
+    del program
+    out = np.zeros(3, "i4")
+    kernel[1, 1](out)
+    assert out.tolist() == [1, 6, 1]
+    assert counts(gpuops.compile(COUNTS)) == [1, 6, 1]
+
+
+def test_variables_after_a_kernel_that_failed():
+    source = "__device__ int n;\n__global__ void k(int *a) { if (n++ == 1) a[9] = 1; *a = n; }"
+    program = gpuops.compile(source)
+    a = np.zeros(1, "i4")
+    program.k[1, 1](a)
+    with pytest.raises(gpuops.DeviceError, match=r"a\[9\], past the end of a") as failure:
+        program.k[1, 1](a)
+    assert "if (n++ == 1) a[9] = 1" in str(failure.value)  # a copy's line is found, too
+    again = gpuops.compile(source)
+    again.k[1, 1](a)
+    assert a[0] == 1
+    with pytest.raises(gpuops.DeviceError, match="a\\[9\\] = 1"):
+        again.k[1, 1](a)

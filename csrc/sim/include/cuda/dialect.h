@@ -219,6 +219,31 @@ GOP_DEVICE long long clock64()
 }
 GOP_DEVICE void __nanosleep(unsigned) {}
 
+/* ---- hints: on a GPU they are for caches, registers and the compiler ---- */
+
+template <typename T> GOP_DEVICE T gop_sim_load(const T *address)
+{
+    return *address;
+}
+/* The address alone says what is stored: `__stcs(floats, 1.0)` stores a float. */
+template <typename T>
+GOP_DEVICE void gop_sim_store(T *address, typename gop_sim_same<T>::type value)
+{
+    *address = value;
+}
+#define __ldca gop_sim_load
+#define __ldcv gop_sim_load
+#define __ldlu gop_sim_load
+#define __stcg gop_sim_store
+#define __stcs gop_sim_store
+#define __stwb gop_sim_store
+#define __stwt gop_sim_store
+#define __maxnreg__(count)
+#ifndef __clang__
+#define __builtin_assume(condition) ((void)0)
+#endif
+
 #include "cuda/functions.h"
+#include "cuda/packed.h"
 
 #endif
