@@ -137,13 +137,12 @@ def test_arrays_on_a_device_are_reduced_there(op, device, monkeypatch):
     road = gpuops._call.runs._road
     call = road.Call
 
-    class Seen(call):
-        def run(self):
-            at = road.choose_device(self.op, self.operands, self.device, params=self.params)
-            ran.append((self.op, str(at)))
-            return super().run()
+    def seen(op, *args, **words):
+        made = call(op, *args, **words)
+        ran.append((op, made.choose()[0]))
+        return made
 
-    monkeypatch.setattr(road, "Call", Seen)
+    monkeypatch.setattr(road, "Call", seen)
     for name, shape, axis in (
         ("f4", (6_000, 2), 0),
         ("i4", (5_000,), None),
@@ -160,7 +159,7 @@ def test_arrays_on_a_device_are_reduced_there(op, device, monkeypatch):
             ran.clear()
             cuts = [0, 2_100, 4_096, max(shape)]
             states = in_states(op, view, axis, cut_axis, inner, cuts, device)
-            assert any(of == "reduce" and at.startswith(device) for of, at in ran)
+            assert ("reduce", device.partition(":")[0]) in ran
             got = gpuops.finish(merged(states, np.random.default_rng(5)))
             engine.same_bits(got, want)
     mask = np.random.default_rng(6).random((6_000, 2)) < 0.5
