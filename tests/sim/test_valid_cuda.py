@@ -322,3 +322,37 @@ namespace b1 = a1;
     a = np.zeros(1, "i4")
     k[1, 1](a)
     assert a[0] == 1097
+
+
+# As samples, books and the templates of editors have them around their kernels.
+OF_THE_HOST = """#include <vector>
+static cudaEvent_t start, stop;
+inline cudaError_t checkCuda(cudaError_t result)
+{
+    if (result != cudaSuccess) fprintf(stderr, "%s\\n", cudaGetErrorString(result));
+    return result;
+}
+struct Buffer {
+    float *p;
+    cudaStream_t stream;
+    explicit Buffer(size_t n) { cudaMalloc(&p, n); }
+    ~Buffer() { cudaFree(p); }
+};
+void up(Buffer &b, const std::vector<float> &v, cudaStream_t s = 0,
+        cudaMemcpyKind kind = cudaMemcpyHostToDevice)
+{
+    cudaMemcpyAsync(b.p, v.data(), v.size(), kind, s);
+}
+int main()
+{
+    cudaDeviceProp properties;
+    checkCuda(cudaGetDeviceProperties(&properties, 0));
+}
+__global__ void k(int *a) { *a = 1; }
+"""
+
+
+def test_types_of_the_host_stand_beside_kernels():
+    a = np.zeros(1, "i4")
+    gpuops.compile(OF_THE_HOST).k[1, 1](a)
+    assert a[0] == 1

@@ -243,6 +243,24 @@ GOP_DEVICE void gop_sim_store(T *address, typename gop_sim_same<T>::type value)
 #define __builtin_assume(condition) ((void)0)
 #endif
 
+/* ---- types of the host, which stand in the heads of its functions; their bodies are gone ----
+ */
+
+enum cudaError { cudaSuccess };
+typedef enum cudaError cudaError_t;
+enum cudaMemcpyKind {
+    cudaMemcpyHostToHost,
+    cudaMemcpyHostToDevice,
+    cudaMemcpyDeviceToHost,
+    cudaMemcpyDeviceToDevice,
+    cudaMemcpyDefault
+};
+struct cudaDeviceProp {
+    char name[256];
+};
+typedef struct CUstream_st *cudaStream_t;
+typedef struct CUevent_st *cudaEvent_t;
+
 #include "cuda/functions.h"
 #include "cuda/packed.h"
 

@@ -119,6 +119,59 @@ template <typename I> GOP_DEVICE I mad24(I a, I b, I c)
                          : (I)((unsigned __int128)a * b >> bits);                              \
     }
 GOP_CL_INTEGERS(GOP_CL_MUL_HI)
+/* Sums and differences that end at the type's bounds; averages, rounded down and (r) up. */
+#define GOP_CL_SATURATED(I, U)                                                                 \
+    GOP_DEVICE I add_sat(I a, I b)                                                             \
+    {                                                                                          \
+        I sum;                                                                                 \
+        if (!__builtin_add_overflow(a, b, &sum)) return sum;                                   \
+        return (I)-1 > 0 ? (I) ~(I)0 : (I)((U)((U) ~(U)0 >> 1) + (a < 0));                     \
+    }                                                                                          \
+    GOP_DEVICE I sub_sat(I a, I b)                                                             \
+    {                                                                                          \
+        I rest;                                                                                \
+        if (!__builtin_sub_overflow(a, b, &rest)) return rest;                                 \
+        return (I)-1 > 0 ? (I)0 : (I)((U)((U) ~(U)0 >> 1) + (a < 0));                          \
+    }                                                                                          \
+    GOP_DEVICE I hadd(I a, I b)                                                                \
+    {                                                                                          \
+        return (I)((a >> 1) + (b >> 1) + (a & b & 1));                                         \
+    }                                                                                          \
+    GOP_DEVICE I rhadd(I a, I b)                                                               \
+    {                                                                                          \
+        return (I)((a >> 1) + (b >> 1) + ((a | b) & 1));                                       \
+    }
+GOP_CL_INTEGERS(GOP_CL_SATURATED)
+/* 1 of numbers, -1 of the elements of vectors. C's macros of these names are functions there.
+ */
+#define GOP_CL_RELATION(name, relation)                                                        \
+    GOP_DEVICE int name(float a, float b)                                                      \
+    {                                                                                          \
+        return relation;                                                                       \
+    }                                                                                          \
+    GOP_DEVICE int name(double a, double b)                                                    \
+    {                                                                                          \
+        return relation;                                                                       \
+    }                                                                                          \
+    template <typename T, int N>                                                               \
+    GOP_DEVICE auto name(gop_vec<T, N> a, gop_vec<T, N> b)->decltype(a == b)                   \
+    {                                                                                          \
+        return relation;                                                                       \
+    }
+GOP_CL_RELATION(gop_cl_isequal, a == b)
+GOP_CL_RELATION(gop_cl_isnotequal, a != b)
+GOP_CL_RELATION(gop_cl_isless, a < b)
+GOP_CL_RELATION(gop_cl_islessequal, a <= b)
+GOP_CL_RELATION(gop_cl_isgreater, a > b)
+GOP_CL_RELATION(gop_cl_isgreaterequal, a >= b)
+GOP_CL_RELATION(gop_cl_islessgreater, (a < b) | (a > b))
+#define isequal gop_cl_isequal
+#define isnotequal gop_cl_isnotequal
+#define isless gop_cl_isless
+#define islessequal gop_cl_islessequal
+#define isgreater gop_cl_isgreater
+#define isgreaterequal gop_cl_isgreaterequal
+#define islessgreater gop_cl_islessgreater
 #define abs(x) abs_(x)
 #define abs_diff(a, b) abs_diff_(a, b)
 
@@ -190,6 +243,10 @@ GOP_CL_TWO(step)
 GOP_CL_TWO(mul24)
 GOP_CL_TWO(rotate)
 GOP_CL_TWO(mul_hi)
+GOP_CL_TWO(add_sat)
+GOP_CL_TWO(sub_sat)
+GOP_CL_TWO(hadd)
+GOP_CL_TWO(rhadd)
 GOP_CL_THREE(fma)
 GOP_CL_THREE(mad)
 GOP_CL_THREE(mix)
