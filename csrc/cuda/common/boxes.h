@@ -41,10 +41,10 @@ static inline int64_t run_of_box(const int64_t *extent, const near_axes &near,
     return run;
 }
 
-/* Sets the extents of a box of at most `room` items: doubles that of the axis where the shortest
- * of the runs in `count` orders ends, up to `longest` items. A box has several items along
- * `axes` axes at most. part(extent, wanted): about `wanted` items of an axis. An axis of a few
- * items is never cut: two halves of 3 are 4. */
+/* Sets the extents of a box of at most `room` items: doubles that of the axis where the
+ * shortest of the runs in `count` orders ends, up to `longest` items. A box has several items
+ * along `axes` axes at most. part(extent, wanted): about `wanted` items of an axis. An axis of
+ * a few items is never cut: two halves of 3 are 4. */
 template <typename P>
 static inline void grow_box(int rank, const int64_t *extent, const near_axes *orders, int count,
                             int axes, int64_t longest, int64_t room, P part, int64_t *box)

@@ -123,7 +123,7 @@ static inline gop_status jacobi_plan_dense(const gop_ctx *ctx, const gop_task *t
                                  "the balanced and warp kernels take those");
 }
 
-/* Of so many items, those that come before a step. */
+/* How many of all items come before a step. */
 static inline int64_t jacobi_before(int64_t items, int64_t steps, int64_t step)
 {
     return items / steps * step + items % steps * step / steps;

@@ -169,7 +169,19 @@ template <typename V, typename T> GOP_DEVICE void store_group(T *address, const 
 /* Four neighbours, or 16 bytes of them. */
 template <typename T> using lanes_of = group_of<T, sizeof(T) < 4 ? 4 : 16 / sizeof(T)>;
 
-/* ---- of a call, for plans ---- */
+/* ---- of a call ---- */
+
+/* The arguments with the addresses. */
+template <typename G>
+static reduce_args_of<G> reduce_addressed(const gop_task *task, reduce_args_of<G> r)
+{
+    r.a = task->in[0].data;
+    r.where = nullptr;
+    r.out = task->out[0].data;
+    r.counts = nullptr;
+    r.partial = task->scratch;
+    return r;
+}
 
 static inline int64_t item_of(const gop_task *task)
 {

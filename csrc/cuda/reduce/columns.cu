@@ -107,7 +107,7 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
     const unsigned block = l2_block(reverse);
     const int64_t begin = block % across * (int64_t)S::WIDTH;
     const int64_t leaf = block / across, k0 = leaf * LEAF;
-    const bool placed = !is_plain<M>::value && g.reduced > 1;
+    const bool placed = !is_plain<M> && g.reduced > 1;
     const int64_t stride = placed ? 0 : g.in[g.kept];
     const int n = (int)(g.count - k0 < LEAF ? g.count - k0 : LEAF), apart = SHARE * turns;
     if (placed) {
@@ -300,7 +300,7 @@ static gop_status plan_of_map(const gop_ctx *ctx, const gop_task *task, gop_plan
         MOST = WIDE < 8 ? WIDE : 8,
         C = MOST > LEAST ? MOST : LEAST /* columns of a thread */
     };
-    const bool none = is_plain<M>::value && task->geometry.reduction.reduced > 1;
+    const bool none = is_plain<M> && task->geometry.reduction.reduced > 1;
     if (none || !are_near(task->geometry.reduction, ITEM))
         return gop_fail(GOP_REFUSED,
                         "reduce: this kernel needs outputs whose elements are neighbours in "

@@ -368,15 +368,6 @@ template <typename G> static void share(const gop_reduction &g, int threads, int
     r->is_merged = r->parts > 1 || threads / r->along < FEW_BESIDE;
 }
 
-static void fill_axes(const gop_reduction &from, gop_reduction *to)
-{
-    *to = from;
-}
-static void fill_axes(const gop_reduction &from, reduce_axes<BRIEF> *to)
-{
-    reduce_fill_axes(from, to);
-}
-
 template <typename K, int HOW, typename G> static void
 plan_how(const gop_ctx *ctx, const gop_task *task, const gop_reduction &g, gop_plan *plan)
 {
@@ -386,7 +377,7 @@ plan_how(const gop_ctx *ctx, const gop_task *task, const gop_reduction &g, gop_p
     exact_launch<G> &own = *GOP_OWN(exact_launch<G>, plan);
     exact_args<G> &r = own.r;
     memset(&own, 0, sizeof own);
-    fill_axes(g, &r.g);
+    reduce_fill_axes(g, &r.g);
     r.is_mean = params.op == GOP_MEAN;
     r.whole_sums = params.exact == GOP_EXACT_SUMS;
     r.has_initial = params.has_initial;

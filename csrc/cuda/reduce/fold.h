@@ -45,23 +45,19 @@ template <typename P> struct constant<complex<P>> {
     static GOP_DEVICE complex<P> one() { return {1, 0}; }
 };
 
-template <typename R> struct is_ordered {
-    enum { value = 1 };
-};
-template <> struct is_ordered<uint64_t> { /* any order gives the same bits */
-    enum { value = 0 };
-};
+template <typename R> inline constexpr bool is_ordered = true;
+template <> inline constexpr bool is_ordered<uint64_t> = false; /* any gives the same bits */
 
 template <typename R> struct sum_fold {
     typedef R acc;
-    enum { ORDERED = is_ordered<R>::value };
+    enum { ORDERED = is_ordered<R> };
     static GOP_DEVICE R none() { return constant<R>::zero(); }
     static GOP_DEVICE R fold(R a, R b) { return add(a, b); }
 };
 
 template <typename R> struct prod_fold {
     typedef R acc;
-    enum { ORDERED = is_ordered<R>::value };
+    enum { ORDERED = is_ordered<R> };
     static GOP_DEVICE R none() { return constant<R>::one(); }
     static GOP_DEVICE R fold(R a, R b) { return multiply(a, b); }
 };
@@ -164,14 +160,14 @@ template <typename R> GOP_DEVICE R shuffle_xor(R value, int d)
     return value;
 }
 
-/* Folds N accumulators of a thread as i += i + N/2, i + N/4, ..: by recursion, so that every
- * index is a constant and they stay in registers. */
-template <typename F, int N, typename R> GOP_DEVICE void fold_own(R *acc)
+/* Folds N accumulators of a thread as i += i + N/2, i + N/4, .., until LEFT are left: by
+ * recursion, so that every index is a constant and they stay in registers. */
+template <typename F, int N, int LEFT = 1, typename R> GOP_DEVICE void fold_own(R *acc)
 {
-    if constexpr (N > 1) {
+    if constexpr (N > LEFT) {
 #pragma unroll
         for (int i = 0; i < N / 2; i++) acc[i] = F::fold(acc[i], acc[i + N / 2]);
-        fold_own<F, N / 2>(acc);
+        fold_own<F, N / 2, LEFT>(acc);
     }
 }
 

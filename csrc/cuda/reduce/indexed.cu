@@ -264,7 +264,7 @@ template <typename M> static constexpr gop_launch unmasked_launch =
 /* Masked means are left to `tree`. */
 template <typename M> static constexpr gop_launch launch_with_mask()
 {
-    if constexpr (is_plain<M>::value || is_mean<M>::value) return nullptr;
+    if constexpr (is_plain<M> || is_mean<M>) return nullptr;
     else return reduce_indexed_by_lanes<M, true>;
 }
 template <typename M> static constexpr gop_launch masked_launch = launch_with_mask<M>();
@@ -318,8 +318,7 @@ static gop_status reduce_indexed_plan(const gop_ctx *ctx, const gop_task *task, 
     if (takes) {
         memset(&own, 0,
                sizeof own); /* unused fields too: equal arguments must be equal bytes */
-        fill_axes(g, &own.r.g);
-        reduce_fill_operands(task, &own.r, plan);
+        reduce_arguments(task, &own.r, plan);
         takes = plan_places(own.r.g, (int)own.r.leaves, &p.at);
     }
     if (!takes)
@@ -330,7 +329,7 @@ static gop_status reduce_indexed_plan(const gop_ctx *ctx, const gop_task *task, 
                         "near to each other",
                         AXES);
     for (p.lanes = 1; p.lanes < LANES && p.lanes < g.count;) p.lanes *= 2;
-    p.wide = wide_of(g, task->in[0].dtype, p.lanes);
+    p.wide = wide_of(g, (int)item_of(task), p.lanes);
     const int64_t leaves = own.r.leaves, enough = BUSY_WARPS * (int64_t)ctx->info.processors;
     while (blocks_for(g.outputs, 32 / p.wide) * leaves * WARPS < enough &&
            2 * p.wide * WARPS <= p.lanes)

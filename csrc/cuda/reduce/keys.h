@@ -22,13 +22,9 @@ GOP_DEVICE int32_t narrow(uint16_t x, int key_flags)
 
 /* ---- keys; a NaN comes first whatever the key_flags ---- */
 
-GOP_DEVICE int32_t flip(int32_t key, int key_flags)
+template <typename K> GOP_DEVICE K flip(K key, int key_flags)
 {
-    return key ^ -(key_flags & FLIP);
-}
-GOP_DEVICE int64_t flip(int64_t key, int key_flags)
-{
-    return key ^ -(int64_t)(key_flags & FLIP);
+    return key ^ -(K)(key_flags & FLIP);
 }
 
 /* FLIP complements all bits of items of one or two bytes, as it does in a word of them. */
@@ -57,13 +53,9 @@ GOP_DEVICE int32_t key_of(float x, int key_flags)
     const int32_t key = (int32_t)(bits ^ (bits >> 31 ? 0x7fffffffu : 0u));
     return x != x ? INT32_MIN : flip(key, key_flags);
 }
-GOP_DEVICE int32_t key_of(float16 x, int key_flags)
+template <typename T> GOP_DEVICE int32_t key_of(T half, int key_flags)
 {
-    return key_of(load(x), key_flags);
-}
-GOP_DEVICE int32_t key_of(bfloat16 x, int key_flags)
-{
-    return key_of(load(x), key_flags);
+    return key_of(load(half), key_flags);
 }
 GOP_DEVICE int64_t key_of(double x, int key_flags)
 {
@@ -95,19 +87,10 @@ __host__ GOP_DEVICE uint64_t coded_by(int bytes, int key_flags)
     const uint64_t all = ~UINT64_C(0) >> (64 - 8 * bytes);
     return (key_flags & UNSIGNED ? 0 : all ^ all >> 1) ^ (key_flags & FLIP ? all : 0);
 }
-GOP_DEVICE code<uint32_t> code_of(uint8_t x, int key_flags)
+template <typename W> GOP_DEVICE code<uint32_t> code_of(W x, int key_flags)
 {
-    return {x ^ (uint32_t)coded_by(1, key_flags)};
-}
-GOP_DEVICE code<uint32_t> code_of(uint16_t x, int key_flags)
-{
-    const uint32_t sizes = key_flags & SIZES ? 0x7fff : 0xffff;
-    return {(x & sizes) ^ (uint32_t)coded_by(2, key_flags)};
-}
-GOP_DEVICE code<uint32_t> code_of(uint32_t x, int key_flags)
-{
-    const uint32_t sizes = key_flags & SIZES ? 0x7fffffffu : ~0u;
-    return {(x & sizes) ^ (uint32_t)coded_by(4, key_flags)};
+    const W all = (W)~W(0), sizes = sizeof(W) > 1 && key_flags & SIZES ? (W)(all >> 1) : all;
+    return {(x & sizes) ^ (uint32_t)coded_by(sizeof(W), key_flags)};
 }
 GOP_DEVICE code<uint64_t> code_of(uint64_t x, int key_flags)
 {

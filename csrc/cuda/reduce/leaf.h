@@ -69,25 +69,12 @@ GOP_DEVICE typename M::F::acc ordered_leaf(const typename M::T *leaf, int t, int
             for (int i = 0; i < N; i++)
                 acc[p * N + i] = F::fold(acc[p * N + i], M::of(v.at[i], 0, key_flags));
         }
-#pragma unroll
-    for (int d = PIECES / 2; d > 0; d /= 2)
-#pragma unroll
-        for (int i = 0; i < d * N; i++) acc[i] = F::fold(acc[i], acc[i + d * N]);
+    fold_own<F, PIECES * N, N>(acc);
     for (int d = 16; d > 0; d /= 2)
 #pragma unroll
         for (int i = 0; i < N; i++) acc[i] = F::fold(acc[i], shuffle_down(acc[i], d, 32));
     fold_own<F, N>(acc);
     return acc[0];
-}
-
-/* Folds N accumulators of a thread as fold_own does, until OWN are left. */
-template <typename F, int N, int OWN, typename R> GOP_DEVICE void fold_pieces(R *acc)
-{
-    if constexpr (N > OWN) {
-#pragma unroll
-        for (int i = 0; i < N / 2; i++) acc[i] = F::fold(acc[i], acc[i + N / 2]);
-        fold_pieces<F, N / 2, OWN>(acc);
-    }
 }
 
 /* A leaf in groups of N neighbours: thread t of W has every W-th group, and BATCH loads in
@@ -130,7 +117,7 @@ template <typename M, int N, int W, int BATCH> struct leaf_by_groups {
         typename F::acc lane[PIECES * OWN];
 #pragma unroll
         for (int i = 0; i < PIECES * OWN; i++) lane[i] = G::root(acc[i], k0, key_flags);
-        fold_pieces<F, PIECES * OWN, OWN>(lane);
+        fold_own<F, PIECES * OWN, OWN>(lane);
         for (int d = W / 2; d > 0; d /= 2)
 #pragma unroll
             for (int i = 0; i < OWN; i++)

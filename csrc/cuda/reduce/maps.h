@@ -4,33 +4,31 @@
 #ifndef GOP_CUDA_REDUCE_MAPS_H
 #define GOP_CUDA_REDUCE_MAPS_H
 
+#include <type_traits>
+
 #include "cuda/reduce/finish.h"
 #include "cuda/reduce/packed.h"
 
 /* ---- sums; means whose sum is exact; products ---- */
 
-/* Integers modulo 2^64, signed or not. */
-GOP_DEVICE uint64_t widen(uint8_t x, int key_flags)
+/* INTEGER for integers, which stand for truth values too; else what an item is computed in. */
+template <typename T, typename INTEGER> using computed_or =
+    std::conditional_t<std::is_integral<T>::value, INTEGER, compute_t<T>>;
+
+/* What an item is added as: integers modulo 2^64, signed or not. */
+template <typename T> GOP_DEVICE computed_or<T, uint64_t> widen(T x, int key_flags)
 {
-    return (uint64_t)(int64_t)narrow(x, key_flags);
-}
-GOP_DEVICE uint64_t widen(uint16_t x, int key_flags)
-{
-    return (uint64_t)(int64_t)narrow(x, key_flags);
-}
-GOP_DEVICE uint64_t widen(uint32_t x, int key_flags)
-{
-    const uint32_t high = key_flags & UNSIGNED ? 0 : (uint32_t)((int32_t)x >> 31);
-    return (uint64_t)high << 32 | x;
-}
-template <typename T> GOP_DEVICE compute_t<T> widen(T x, int)
-{
-    return load(x);
+    if constexpr (!std::is_integral<T>::value || sizeof(T) == 8) return load(x);
+    else if constexpr (sizeof(T) < 4) return (uint64_t)(int64_t)narrow(x, key_flags);
+    else {
+        const uint32_t high = key_flags & UNSIGNED ? 0 : (uint32_t)((int32_t)x >> 31);
+        return (uint64_t)high << 32 | x;
+    }
 }
 
 template <typename E> struct sum_map {
     typedef E T;
-    typedef sum_fold<decltype(widen(E(), 0))> F;
+    typedef sum_fold<computed_or<E, uint64_t>> F;
     static GOP_DEVICE typename F::acc of(E x, int64_t, int key_flags)
     {
         return widen(x, key_flags);
@@ -39,7 +37,7 @@ template <typename E> struct sum_map {
 
 template <typename E> struct prod_map {
     typedef E T;
-    typedef prod_fold<decltype(widen(E(), 0))> F;
+    typedef prod_fold<computed_or<E, uint64_t>> F;
     static GOP_DEVICE typename F::acc of(E x, int64_t, int key_flags)
     {
         return widen(x, key_flags);
@@ -49,107 +47,69 @@ template <typename E> struct prod_map {
 /* ---- sums of squares |x|^2, for norms; means of integers whose sum may not fit a float64
  * ---- */
 
-GOP_DEVICE double real(uint8_t x, int key_flags)
+/* An item as a floating-point number. */
+template <typename T> GOP_DEVICE computed_or<T, double> number(T x, int key_flags)
 {
-    return narrow(x, key_flags);
-}
-GOP_DEVICE double real(uint16_t x, int key_flags)
-{
-    return narrow(x, key_flags);
-}
-/* x as the lowest bits of 2^52 + x, signed ones shifted by 2^31: conversions are slow on an SM.
- */
-GOP_DEVICE double real(uint32_t x, int key_flags)
-{
-    const uint32_t sign = key_flags & UNSIGNED ? 0 : 0x80000000u;
-    const uint64_t base = UINT64_C(0x4330000000000000) | sign, bits = base ^ x;
-    double from, to;
-    __builtin_memcpy(&from, &base, 8);
-    __builtin_memcpy(&to, &bits, 8);
-    return to - from;
-}
-GOP_DEVICE double real(uint64_t x, int key_flags)
-{
-    return key_flags & UNSIGNED ? (double)x : (double)(int64_t)x;
+    if constexpr (!std::is_integral<T>::value) return load(x);
+    else if constexpr (sizeof(T) < 4) return (double)narrow(x, key_flags);
+    else if constexpr (sizeof(T) == 8)
+        return key_flags & UNSIGNED ? (double)x : (double)(int64_t)x;
+    else {
+        /* x as the lowest bits of 2^52 + x, signed ones shifted by 2^31: conversions are slow
+         * on an SM. */
+        const uint32_t sign = key_flags & UNSIGNED ? 0 : 0x80000000u;
+        const uint64_t base = UINT64_C(0x4330000000000000) | sign, bits = base ^ x;
+        double from, to;
+        __builtin_memcpy(&from, &base, 8);
+        __builtin_memcpy(&to, &bits, 8);
+        return to - from;
+    }
 }
 
-GOP_DEVICE float square(float x, int)
+template <typename R> GOP_DEVICE R squared(R x)
 {
     return x * x;
 }
-GOP_DEVICE double square(double x, int)
-{
-    return x * x;
-}
-GOP_DEVICE float square(float16 x, int)
-{
-    return square(load(x), 0);
-}
-GOP_DEVICE float square(bfloat16 x, int)
-{
-    return square(load(x), 0);
-}
-template <typename P> GOP_DEVICE P square(complex<P> x, int)
+template <typename P> GOP_DEVICE P squared(complex<P> x)
 {
     return x.re * x.re + x.im * x.im;
-}
-template <typename W> GOP_DEVICE double square(W x, int key_flags)
-{
-    return square(real(x, key_flags), 0);
 }
 
 template <typename E> struct square_map {
     typedef E T;
-    typedef sum_fold<decltype(square(E(), 0))> F;
+    typedef sum_fold<decltype(squared(number(E(), 0)))> F;
     static GOP_DEVICE typename F::acc of(E x, int64_t, int key_flags)
     {
-        return square(x, key_flags);
+        return squared(number(x, key_flags));
     }
 };
 
 template <typename E> struct mean_map {
     typedef E T;
     typedef sum_fold<double> F;
-    static GOP_DEVICE double of(E x, int64_t, int key_flags) { return real(x, key_flags); }
+    static GOP_DEVICE double of(E x, int64_t, int key_flags) { return number(x, key_flags); }
 };
 
 /* Such means: of 8-byte items, or of more than 2^21 smaller ones. */
-template <typename M> struct is_mean {
-    enum { value = 0 };
-};
-template <typename E> struct is_mean<mean_map<E>> {
-    enum { value = 1 };
-};
-template <typename M> struct is_long {
-    enum { value = is_mean<M>::value && sizeof(typename M::T) < 8 };
-};
+template <typename M> inline constexpr bool is_mean = false;
+template <typename E> inline constexpr bool is_mean<mean_map<E>> = true;
+template <typename M> inline constexpr bool is_long = is_mean<M> && sizeof(typename M::T) < 8;
 
 /* ---- min, max; any and all: the maximum and the minimum of truth values ---- */
 
-GOP_DEVICE int32_t order_of(float16 x, int key_flags)
+template <typename T> inline constexpr bool is_real =
+    std::is_floating_point<compute_t<T>>::value;
+template <typename T> using order_t =
+    std::conditional_t<is_real<T>, decltype(key_of(T(), 0)), decltype(code_of(T(), 0))>;
+template <typename T> GOP_DEVICE order_t<T> order_of(T x, int key_flags)
 {
-    return key_of(x, key_flags);
-}
-GOP_DEVICE int32_t order_of(bfloat16 x, int key_flags)
-{
-    return key_of(x, key_flags);
-}
-GOP_DEVICE int32_t order_of(float x, int key_flags)
-{
-    return key_of(x, key_flags);
-}
-GOP_DEVICE int64_t order_of(double x, int key_flags)
-{
-    return key_of(x, key_flags);
-}
-template <typename W> GOP_DEVICE decltype(code_of(W(), 0)) order_of(W x, int key_flags)
-{
-    return code_of(x, key_flags);
+    if constexpr (is_real<T>) return key_of(x, key_flags);
+    else return code_of(x, key_flags);
 }
 
 template <typename E> struct extreme_map {
     typedef E T;
-    typedef min_fold<decltype(order_of(E(), 0))> F;
+    typedef min_fold<order_t<E>> F;
     static GOP_DEVICE typename F::acc of(E x, int64_t, int key_flags)
     {
         return order_of(x, key_flags);
@@ -159,21 +119,13 @@ template <typename E> struct extreme_map {
 /* ---- argmin, argmax; and complex min and max, which are read back from the position found,
  * because a key forgets the signs of zeros and which part was NaN ---- */
 
-GOP_DEVICE int64_t wide_key(int64_t key)
-{
-    return key;
-}
-GOP_DEVICE key128 wide_key(key128 key)
-{
-    return key;
-}
-
 template <typename E> struct position_map {
     typedef E T;
-    typedef best_fold<decltype(wide_key(key_of(E(), 0)))> F;
+    typedef decltype(key_of(E(), 0)) key;
+    typedef best_fold<std::conditional_t<sizeof(key) == 16, key, int64_t>> F;
     static GOP_DEVICE typename F::acc of(E x, int64_t k, int key_flags)
     {
-        return {wide_key(key_of(x, key_flags)), k};
+        return {key_of(x, key_flags), k};
     }
 };
 
@@ -186,32 +138,23 @@ template <typename E> struct compared {
     static GOP_DEVICE type of(E x, int key_flags) { return key_of(x, key_flags); }
     static GOP_DEVICE type key(type value, int) { return value; }
 };
-template <typename R> struct compared_real {
-    typedef R type;
+template <typename E> struct compared_real {
+    typedef compute_t<E> type;
     enum { REAL = 1 };
-    static GOP_DEVICE R unset() { return R(gop_bits_to_float(0x7fc00000u)); }
-    static GOP_DEVICE R of(R x, int key_flags) { return key_flags & FLIP ? -x : x; }
-    static GOP_DEVICE decltype(key_of(R(), 0)) key(R value, int key_flags)
+    static GOP_DEVICE type unset() { return type(gop_bits_to_float(0x7fc00000u)); }
+    static GOP_DEVICE type turned(type x, int key_flags) { return key_flags & FLIP ? -x : x; }
+    static GOP_DEVICE type of(E x, int key_flags) { return turned(load(x), key_flags); }
+    static GOP_DEVICE decltype(key_of(type(), 0)) key(type value, int key_flags)
     {
-        return key_of(of(value, key_flags), key_flags);
+        return key_of(turned(value, key_flags), key_flags);
     }
 };
-template <> struct compared<float> : compared_real<float> {
-};
-template <> struct compared<double> : compared_real<double> {
-};
-template <> struct compared<float16> : compared_real<float> {
-    static GOP_DEVICE float of(float16 x, int key_flags)
-    {
-        return compared_real<float>::of(load(x), key_flags);
-    }
-};
-template <> struct compared<bfloat16> : compared_real<float> {
-    static GOP_DEVICE float of(bfloat16 x, int key_flags)
-    {
-        return compared_real<float>::of(load(x), key_flags);
-    }
-};
+/* clang-format off */
+template <> struct compared<float> : compared_real<float> {};
+template <> struct compared<double> : compared_real<double> {};
+template <> struct compared<float16> : compared_real<float16> {};
+template <> struct compared<bfloat16> : compared_real<bfloat16> {};
+/* clang-format on */
 
 /* The lesser, -0 below +0, or a NaN if either is one. */
 GOP_DEVICE float least_of(float a, float b)
@@ -266,14 +209,10 @@ template <> struct gather_of<extreme_map<double>> {
         return C::key(from.nan ? C::unset() : least, key_flags);
     }
 };
-template <> struct gather_of<extreme_map<float>> : gather_least<float> {
-};
-template <> struct gather_of<extreme_map<float16>> : gather_least<float16> {
-};
-template <> struct gather_of<extreme_map<bfloat16>> : gather_least<bfloat16> {
-};
-
 /* clang-format off */
+template <> struct gather_of<extreme_map<float>> : gather_least<float> {};
+template <> struct gather_of<extreme_map<float16>> : gather_least<float16> {};
+template <> struct gather_of<extreme_map<bfloat16>> : gather_least<bfloat16> {};
 template <> struct gather_of<sum_map<uint8_t>> : gather_sum<uint8_t> {};
 template <> struct gather_of<sum_map<uint16_t>> : gather_sum<uint16_t> {};
 template <> struct gather_of<extreme_map<uint8_t>> : gather_code<uint8_t> {};
@@ -304,7 +243,7 @@ template <typename E> struct gather_of<position_map<E>> {
     static GOP_DEVICE typename position_map<E>::F::acc root(acc from, int64_t k0, int key_flags)
     {
         if (from.at < 0) return position_map<E>::F::none();
-        return {wide_key(C::key(from.best, key_flags)), k0 + from.at};
+        return {C::key(from.best, key_flags), k0 + from.at};
     }
 };
 
@@ -344,14 +283,8 @@ template <> struct gather_of<position_map<uint16_t>> : gather_place<uint16_t> {}
 
 /* Positions are along one axis and without a mask, but for complex minima, which are found by
  * position. */
-template <typename M> struct is_plain {
-    enum { value = 0 };
-};
-template <typename E> struct is_plain<position_map<E>> {
-    enum { value = 1 };
-};
-template <typename P> struct is_plain<position_map<complex<P>>> {
-    enum { value = 0 };
-};
+template <typename M> inline constexpr bool is_plain = false;
+template <typename E> inline constexpr bool is_plain<position_map<E>> = true;
+template <typename P> inline constexpr bool is_plain<position_map<complex<P>>> = false;
 
 #endif

@@ -138,9 +138,9 @@ static bool plan_places(const placed_axes &g, int leaves, places *p)
     return in.high - in.low <= UINT32_MAX && where.high - where.low <= UINT32_MAX;
 }
 
-static void fill_axes(const gop_reduction &g, placed_axes *to)
+static void reduce_fill_axes(const gop_reduction &g, placed_axes *to)
 {
-    reduce_fill_axes<AXES>(g, to);
+    reduce_copy_axes<reduce_axes<AXES>>(g, to);
     for (int d = 0; d < g.kept + g.reduced; d++) to->where[d] = g.where[d];
     if (g.reduced == 0) { /* an axis along which there is one */
         to->extent[g.kept] = to->reduced = 1;

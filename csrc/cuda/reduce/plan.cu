@@ -1,8 +1,6 @@
 /*
  * plan.cu - fills in the arguments of a task's kernels, and says what the kernels refuse.
  */
-#include <string.h>
-
 #include "cuda/reduce/plan.h"
 
 int64_t reduce_leaves(const gop_reduction &g)
@@ -109,37 +107,6 @@ void reduce_fill_operands(const gop_task *task, reduce_operands *r, gop_plan *pl
     r->as_is = is_stored_as_is(task);
     r->width = 1;
     plan->scratch = reduce_scratch(g, r->leaves);
-}
-
-/* Unused fields are zero: arguments equal to those of the last launch are not set again. */
-void reduce_arguments(const gop_task *task, reduce_args *r, gop_plan *plan)
-{
-    const gop_reduction &g = task->geometry.reduction;
-    const size_t bytes = (size_t)(g.kept + g.reduced) * sizeof *g.extent;
-    r->g = {};
-    r->g.kept = g.kept;
-    r->g.reduced = g.reduced;
-    r->g.outputs = g.outputs;
-    r->g.count = g.count;
-    memcpy(r->g.extent, g.extent, bytes);
-    memcpy(r->g.in, g.in, bytes);
-    memcpy(r->g.where, g.where, bytes);
-    memcpy(r->g.out, g.out, (size_t)g.kept * sizeof *g.out);
-    reduce_fill_operands(task, r, plan);
-}
-
-void reduce_arguments(const gop_task *task, reduce_brief *r, gop_plan *plan)
-{
-    reduce_fill_axes(task->geometry.reduction, &r->g);
-    reduce_fill_operands(task, r, plan);
-}
-
-void reduce_arguments(const gop_task *task, reduce_lined *r, gop_plan *plan)
-{
-    const gop_reduction &g = task->geometry.reduction;
-    reduce_fill_axes<LINED>(g, &r->g);
-    for (int d = 0; d < g.kept + g.reduced; d++) r->g.by[d] = make_fast_divisor(g.extent[d]);
-    reduce_fill_operands(task, r, plan);
 }
 
 gop_status reduce_unmasked(const gop_task *task, bool found)

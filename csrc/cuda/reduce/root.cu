@@ -4,9 +4,8 @@
  * A thread folds 32 bytes of neighbours, then a warp what its threads have, then a block what
  * its warps have. Where one warp is enough for an output a block has eight outputs.
  */
-#include <type_traits>
-
 #include "cuda/reduce/nodes.h"
+#include "cuda/reduce/plan.h"
 #include "cuda/reduce/root.h"
 
 template <typename F> constexpr int leaves_of_thread = SLOT / sizeof(typename F::acc);
@@ -64,20 +63,11 @@ static gop_status fold_leaves(gop_ctx *ctx, reduce_args_of<G> r)
     return GOP_OK;
 }
 
-/* The same axes as another geometry has them. */
 template <typename To, typename From> static reduce_args_of<To> with_axes(const From &r)
 {
-    reduce_args_of<To> to = {};
+    reduce_args_of<To> to;
     static_cast<reduce_operands &>(to) = r;
-    to.g.kept = r.g.kept;
-    to.g.reduced = r.g.reduced;
-    to.g.outputs = r.g.outputs;
-    to.g.count = r.g.count;
-    for (int d = 0; d < r.g.kept + r.g.reduced; d++) {
-        to.g.extent[d] = r.g.extent[d];
-        to.g.in[d] = r.g.in[d];
-        to.g.out[d] = r.g.out[d];
-    }
+    reduce_copy_axes(r.g, &to.g);
     return to;
 }
 

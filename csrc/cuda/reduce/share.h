@@ -45,16 +45,10 @@ static int lines_of(const int64_t *element, const int64_t *output, int elements,
  * each line touched, and the instructions; if there are many short outputs, also the work that
  * is done once for all outputs of a warp. Else all threads, or one, are tried first: if these
  * read whole lines, nothing is better. */
-static int wide_of(const gop_reduction &g, gop_dtype dtype, int lanes)
+static int wide_of(const gop_reduction &g, int item, int lanes)
 {
     enum { INSTRUCTIONS = 2, ONCE = 64, BYTES = 128, MANY = 1 << 15, SHORT = 256 };
-    static const int size_of[GOP_NDTYPES] = {
-#define X(enumerator, word, bytes) bytes,
-        GOP_DTYPES(X)
-#undef X
-    };
     static const int order[] = {32, 1, 16, 2, 8, 4};
-    const int item = size_of[dtype];
     int64_t element[32], output[32];
     first_places(g, g.kept, g.kept + g.reduced, element);
     first_places(g, 0, g.kept, output);

@@ -7,28 +7,10 @@
  */
 #include "cuda/common/l2_policy.h"
 #include "cuda/reduce/leaf.h"
-#include "cuda/reduce/plan.h"
 #include "cuda/reduce/root.h"
+#include "cuda/reduce/vectorized.h"
 
-enum {
-    GROUP = 64, /* leaves of an output that a block folds at most */
-    PART =
-        16, /* leaves of a longer output: with more, the last wave is long and mostly empty */
-    LINE = 16, /* elements that a line has at least: a shorter one costs more to find */
-    LINES = LEAF / LINE + 2,
-    SHARED = 8,     /* threads that share a short row: each has several loads in flight */
-    TURN = 256,     /* elements that take as long as the rest of a block's work */
-    LONG = 16 << 10 /* bytes of a row up to which a warp may have it alone */
-};
-
-/* How blocks fold leaves. A subtree of an output has 2^levels leaves, of which `leaves` exist.
- * A block has 2^across subtrees: one, or the only ones of several outputs. */
-struct leaf_groups {
-    int levels, across, leaves, leaf; /* elements of a leaf */
-    int subtrees;                     /* of all outputs; r.leaves of each */
-    int last;                         /* the last block's first subtree */
-    float kept;                       /* the share of the array that the cache keeps */
-};
+enum { LINES = LEAF / LINE + 2 }; /* of a leaf, at most */
 
 /* How elements are found if not in lines; else the parameter is how many are loaded at once. */
 enum { WHOLE = 0, ANYWHERE = -1 };
@@ -179,14 +161,6 @@ __global__ void __launch_bounds__(TEAMS * 32, vectorized_blocks<M, W>())
     }
 }
 
-/* ---- the plan ---- */
-
-template <typename A> struct vectorized_launch {
-    A r;
-    leaf_groups groups;
-    unsigned blocks;
-};
-
 template <typename M, typename A, int N, int W>
 static gop_status reduce_vectorized(gop_ctx *ctx, const gop_task *task, int64_t)
 {
@@ -197,157 +171,33 @@ static gop_status reduce_vectorized(gop_ctx *ctx, const gop_task *task, int64_t)
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 
-/* Chooses a block's 2^across outputs for the least time: waves of blocks, times the leaves of a
- * warp, whole and last ones. */
-static int across_of(const gop_reduction &g, const leaf_groups &groups, int64_t held)
+template <typename M> static constexpr vectorized_kernels kernels_of_map(void)
 {
-    const int64_t length = groups.leaf < g.count ? groups.leaf : g.count;
-    const int64_t tail = g.count - (groups.leaves - 1) * length;
-    int64_t least = INT64_MAX;
-    int across = 0;
-    for (int a = 0; 1 << (groups.levels + a) <= GROUP; a++) {
-        const int64_t turns = blocks_for(blocks_for(g.outputs, 1 << a), held);
-        const int64_t whole = blocks_for((int64_t)(groups.leaves - 1) << a, TEAMS);
-        const int64_t rounds = blocks_for((int64_t)groups.leaves << a, TEAMS);
-        const int64_t cost = turns * (whole * length + (rounds - whole) * tail + TURN);
-        if (cost >= least) continue;
-        least = cost;
-        across = a;
-    }
-    return across;
-}
-
-/* Outputs of up to GROUP leaves are finished in this launch if they fill all SMs. More blocks
- * than one wave are made persistent with equal shares; except for bytes, and for halves where
- * order does not matter, which have too few bytes in flight. */
-template <typename M, typename A>
-static void plan_groups(const gop_ctx *ctx, const gop_task *task, int leaf, gop_plan *plan)
-{
-    const int64_t outputs = task->geometry.reduction.outputs;
-    vectorized_launch<A> &own = *GOP_OWN(vectorized_launch<A>, plan);
-    reduce_arguments(task, &own.r, plan);
-    const int64_t leaves = leaf == LEAF ? own.r.leaves : 1;
-    const int64_t busy = 4 * (int64_t)ctx->info.processors;
-    const int64_t held = vectorized_blocks<M, 32>() * (int64_t)ctx->info.processors;
-    const bool ends = leaves <= GROUP && 2 * outputs >= held;
-    const int most = leaves <= GROUP ? (int)GROUP : PART;
-    int span = 1;
-    const int64_t bytes = outputs * task->geometry.reduction.count * item_of(task);
-    const float persisting = l2_persisting_share(ctx, bytes);
-    leaf_groups &groups = own.groups = {0, 0, 1, leaf, 0, 0, persisting};
-    for (; span < leaves && span < most &&
-           (ends || span < TEAMS || leaves <= 2 * TEAMS || outputs * leaves >= 2 * span * busy);
-         span *= 2)
-        groups.levels++;
-    groups.leaves = (int)(leaves < span ? leaves : span);
-    own.r.leaves = blocks_for(leaves, span);
-    plan->scratch = reduce_scratch(task->geometry.reduction, own.r.leaves);
-    groups.subtrees = (int)(outputs * own.r.leaves);
-    if (own.r.leaves == 1) groups.across = across_of(task->geometry.reduction, groups, held);
-    const int64_t blocks = blocks_for(groups.subtrees, 1 << groups.across);
-    groups.last = (int)(blocks - 1) << groups.across;
-    const bool all_take_turns = sizeof(typename M::T) > (M::F::ORDERED ? 1 : 2);
-    const int64_t turns = all_take_turns ? blocks_for(blocks, held) : 1;
-    own.blocks = (unsigned)blocks_for(blocks, turns);
-}
-
-/* Gives SHARED threads to each output of one leaf. */
-template <typename A> static void share_rows(const gop_reduction &g, gop_plan *plan)
-{
-    vectorized_launch<A> &own = *GOP_OWN(vectorized_launch<A>, plan);
-    while (1 << own.groups.across < 32 * TEAMS / SHARED) own.groups.across++;
-    own.blocks = (unsigned)blocks_for(g.outputs, 1 << own.groups.across);
-    own.groups.last = (int)(own.blocks - 1) << own.groups.across;
-}
-
-/* Whether contiguous leaves are aligned to 16 bytes, and most of an output's are full. */
-static bool are_whole(const gop_task *task, size_t item)
-{
-    const gop_reduction &g = task->geometry.reduction;
-    int64_t bits = (int64_t)(uintptr_t)task->in[0].data;
-    for (int d = 0; d < g.kept; d++) bits |= g.in[d] * (int64_t)item;
-    return bits % 16 == 0 && (g.count % LEAF == 0 || g.count >= 8 * LEAF);
-}
-
-template <typename M>
-static gop_status plan_lines(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
-{
-    typedef typename M::T T;
     enum {
-        NEAR = lanes_of<T>::N,
-        ALL = M::F::ORDERED ? NEAR : 16 / sizeof(T),
-        LEAST = sizeof(T) < 4 ? NEAR : 1 /* neighbours; a line may have any number of them */
+        ITEM = sizeof(typename M::T),
+        NEAR = lanes_of<typename M::T>::N,
+        ALL = M::F::ORDERED ? NEAR : 16 / ITEM,
+        LEAST = ITEM < 4 ? NEAR : 1 /* neighbours; a line may have any number of them */
     };
-    const gop_reduction &g = task->geometry.reduction;
-    const int last = g.kept + g.reduced - 1;
-    const bool near = reduce_divides(task, NEAR, sizeof(T));
-    if (last >= LINED || (g.reduced > 1 && g.extent[last] < LINE) || g.outputs == 0 ||
-        g.count == 0 || g.count > INT32_MAX - 2 * LEAF || g.outputs > INT32_MAX ||
-        !reduce_divides(task, LEAST, sizeof(T)))
-        return gop_fail(
-            GOP_REFUSED,
-            "reduce: this kernel needs the elements of an output side by side, or in lines of "
-            "%d and more, a multiple of %d; fewer than 2^31 along %d axes at most, and an "
-            "array that is not empty",
-            LINE, LEAST, LINED);
-    plan_groups<M, reduce_lined>(ctx, task, LEAF, plan);
-    vectorized_launch<reduce_lined> &own = *GOP_OWN(vectorized_launch<reduce_lined>, plan);
-    /* Their threads have fewer loads in flight: avoid a wave that is less than 90 % full. */
-    const leaf_groups &groups = own.groups;
-    const int64_t held = vectorized_blocks<M, 32>() * (int64_t)ctx->info.processors;
-    if (10 * own.blocks < 9 * held) own.blocks = (unsigned)((groups.last >> groups.across) + 1);
-    const bool all = reduce_divides(task, ALL, sizeof(T));
-    const int n = all ? (int)ALL : near ? (int)NEAR : (int)LEAST;
-    own.r.g.by[last] = make_fast_divisor(g.extent[last] / n);
-    plan->launch = all    ? reduce_vectorized<M, reduce_lined, ALL, 32>
-                   : near ? reduce_vectorized<M, reduce_lined, NEAR, 32>
-                          : reduce_vectorized<M, reduce_lined, LEAST, 32>;
-    if constexpr (NEAR > 1 && !is_long<M>::value)
-        if (g.reduced == 1 && g.count / n <= 16 * SHARED) {
-            share_rows<reduce_lined>(g, plan);
-            plan->launch = all ? reduce_vectorized<M, reduce_lined, ALL, SHARED>
-                               : reduce_vectorized<M, reduce_lined, NEAR, SHARED>;
-        }
-    return GOP_OK;
+    vectorized_kernels k = {ITEM, M::F::ORDERED, vectorized_blocks<M, 32>()};
+    k.whole = reduce_vectorized<M, reduce_brief, WHOLE, 32>;
+    k.unaligned = reduce_vectorized<M, reduce_brief, ANYWHERE, 32>;
+    k.lines[0] = {ALL, reduce_vectorized<M, reduce_lined, ALL, 32>};
+    k.lines[1] = {NEAR, reduce_vectorized<M, reduce_lined, NEAR, 32>};
+    k.lines[2] = {LEAST, reduce_vectorized<M, reduce_lined, LEAST, 32>};
+    if constexpr (NEAR > 1 && !is_long<M>) {
+        k.shared = reduce_vectorized<M, reduce_brief, ANYWHERE, SHARED>;
+        k.lines[0].shared = reduce_vectorized<M, reduce_lined, ALL, SHARED>;
+        k.lines[1].shared = reduce_vectorized<M, reduce_lined, NEAR, SHARED>;
+    }
+    return k;
 }
+template <typename M> static constexpr vectorized_kernels kernels = kernels_of_map<M>();
+template <typename M> static constexpr const vectorized_kernels *kernels_of = &kernels<M>;
 
-template <typename M>
-static gop_status plan_of_map(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
-{
-    enum { N = lanes_of<typename M::T>::N, ITEM = sizeof(typename M::T) };
-    const gop_reduction &g = task->geometry.reduction;
-    const bool divided = reduce_divides(task, N, ITEM);
-    if (g.outputs > INT32_MAX / reduce_leaves(g))
-        return gop_fail(GOP_REFUSED, "reduce: this kernel takes up to 2^31 - 1 leaves");
-    if (g.reduced > 1 || (g.reduced == 1 && g.count < LEAF && N > 1 && divided))
-        return plan_lines<M>(ctx, task, plan);
-    GOP_TRY(reduce_in_order(task, true));
-    const bool whole = are_whole(task, ITEM);
-    const int64_t warps = (int64_t)TEAMS * vectorized_blocks<M, 32>() * ctx->info.processors;
-    const bool row = !M::F::ORDERED && !whole && g.count > LEAF && g.count * ITEM <= LONG &&
-                     g.outputs >= 2 * warps;
-    plan_groups<M, reduce_brief>(ctx, task, row ? (int)g.count : (int)LEAF, plan);
-    plan->launch = whole ? reduce_vectorized<M, reduce_brief, WHOLE, 32>
-                         : reduce_vectorized<M, reduce_brief, ANYWHERE, 32>;
-    if constexpr (N > 1 && !is_long<M>::value)
-        if (g.count / N <= 16 * SHARED) {
-            share_rows<reduce_brief>(g, plan);
-            plan->launch = reduce_vectorized<M, reduce_brief, ANYWHERE, SHARED>;
-        }
-    return GOP_OK;
-}
-
-typedef gop_status (*vectorized_plan)(const gop_ctx *ctx, const gop_task *task, gop_plan *plan);
-static const reduce_by_map<vectorized_plan> plans =
-    REDUCE_BY_MAP(plan_of_map, plan_of_map<mean_map<uint32_t>>);
-
-static gop_status reduce_vectorized_plan(const gop_ctx *ctx, const gop_task *task,
-                                         gop_plan *plan)
-{
-    const vectorized_plan plan_it = reduce_of_call(plans, task);
-    GOP_TRY(reduce_unmasked(task, plan_it));
-    return plan_it(ctx, task, plan);
-}
+extern const reduce_by_map<const vectorized_kernels *> reduce_vectorized_kernels;
+const reduce_by_map<const vectorized_kernels *> reduce_vectorized_kernels =
+    REDUCE_BY_MAP(kernels_of, kernels_of<mean_map<uint32_t>>);
 
 extern const gop_row reduce_vectorized_row = {
     .name = "vectorized",

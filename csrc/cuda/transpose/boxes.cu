@@ -51,8 +51,8 @@ static int64_t even_part(int64_t extent, int64_t wanted, int item)
 bool transpose_grow(const gop_permutation &g, int item, int64_t room, near_axes *from,
                     near_axes *to, int64_t *box)
 {
-    const near_axes orders[2] = {*from = nearest_first(g.rank, g.extent, g.in, true),
-                                 *to = nearest_first(g.rank, g.extent, g.out, true)};
+    const near_axes orders[2] = { *from = nearest_first(g.rank, g.extent, g.in, true),
+                                  *to = nearest_first(g.rank, g.extent, g.out, true)};
     const auto part = [=](int64_t extent, int64_t wanted) {
         return even_part(extent, wanted, item);
     };

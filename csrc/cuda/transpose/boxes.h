@@ -231,8 +231,8 @@ static inline span span_of(const gop_task *task)
     return s;
 }
 
-/* The orders of the input's axes and of the output's, and the extents of a box of so many bytes;
- * false if there is one item. */
+/* The orders of the input's axes and of the output's, and the extents of a box of so many
+ * bytes; false if there is one item. */
 bool transpose_grow(const gop_permutation &g, int item, int64_t room, near_axes *from,
                     near_axes *to, int64_t *box);
 /* Cuts the axes into boxes, in the order in which blocks should step. Returns how many axes are
