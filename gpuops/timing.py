@@ -396,16 +396,18 @@ _SAMPLES = {
 @functools.cache
 def arithmetic_rate(op: str, device: Device, kernel: str, dtype: np.dtype) -> Timing | None:
     """A kernel's timing on a call of a fit size; None where there is no such sample."""
-    n = _SAMPLES.get((op, device.backend))
-    if n is None:
+    most = _SAMPLES.get((op, device.backend))
+    if most is None:
         return None
     rng = np.random.default_rng(0)
-    if op == "rdf":
-        args: tuple = (rng.random((n, 3)).astype(dtype), 0.5, 100)
-    else:
-        args = (rng.random((n, n)).astype(dtype),) * 2
     call = {"device": device, "kernel": kernel}
-    try:
-        return time_call(op, args, call, n_repeat=3, n_warmup=1, cold=False)
-    except KernelRefusedError:
-        return None  # a kernel for small or thin products
+    for n in (most, most // 4):  # the second for kernels of small products
+        if op == "rdf":
+            args: tuple = (rng.random((n, 3)).astype(dtype), 0.5, 100)
+        else:
+            args = (rng.random((n, n)).astype(dtype),) * 2
+        try:
+            return time_call(op, args, call, n_repeat=3, n_warmup=1, cold=False)
+        except KernelRefusedError:
+            continue
+    return None  # a kernel for thin products

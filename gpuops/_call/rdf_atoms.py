@@ -223,7 +223,8 @@ def _ase_labels(atoms, name: str, word: str):
         return np.array(atoms.get_chemical_symbols())
     if word not in atoms.arrays:
         raise ValueError(
-            f"rdf: {name}={word!r}: these Atoms have only {', '.join(atoms.arrays)}"
+            f"rdf: {name}={word!r}: these Atoms have only {', '.join(atoms.arrays)}; pass an "
+            "array of labels, one for each atom"
         )
     return atoms.arrays[word]
 

@@ -131,8 +131,9 @@ class Explanation:
         if copied:
             more = (self.launches - 1) * (copy_seconds(self.device, 0) or 0)
             again = f", and {self.launches} launches" if self.launches > 1 else ""
-            sectors = f"{_size(self.sector_bytes)} (its arrays in whole sectors)"
-            found.append((copied + more, f"as long as a copy of {sectors}{again}"))
+            unit = "cache lines" if self.device.backend == "cpu" else "sectors"
+            copy = f"a copy of {_size(self.sector_bytes)} (its arrays in whole {unit})"
+            found.append((copied + more, f"as long as {copy} takes here{again}"))
         sample = arithmetic_rate(OPS[self.op][0], self.device, self.kernel, self.dtype)
         if sample and sample.gflops:
             said = f"at {sample.gflops:.3g} GFLOP/s, which this kernel reached on a sample here"

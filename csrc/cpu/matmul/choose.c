@@ -18,7 +18,12 @@ static int matmul_is_cheap_in_place(const gop_ctx *ctx, const gop_task *task)
     const int rows = is_complex ? COMPLEX_ROWS : ROWS;
     sides s = sides_of(&task->geometry.gemm, 0);
     (void)ctx;
-    if (!is_direct(&s, item, rows)) s = sides_of(&task->geometry.gemm, 1);
+    if (!is_direct(&s, item, rows)) {
+        const int is_small = is_laid_out(&s);
+        s = sides_of(&task->geometry.gemm, 1);
+        /* The plan refuses the call, and says why. */
+        if (!is_small && !is_direct(&s, item, rows) && !is_laid_out(&s)) return 1;
+    }
     if (s.n * item << is_complex < LONG_ROW_OF_B) return 1;
     return (s.a_col == 1 || s.m <= rows) && !is_own_transpose(task->call);
 }

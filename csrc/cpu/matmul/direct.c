@@ -350,10 +350,10 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
     if (!fits && !is_laid_out(&s)) s = sides_of(g, 1);
     if (!fits && !is_laid_out(&s))
         return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'direct' takes products whose b fits in a cache or "
-                        "has at most %d rows of a to meet, with neighbouring columns of the "
-                        "result, and of b unless it is small, next to each other, got (%lld, "
-                        "%lld) @ (%lld, %lld)",
+                        "matmul: kernel 'direct' takes products whose b fits into a cache, or "
+                        "whose a has at most %d rows; the columns of the result, and of b "
+                        "unless it is small, have to be neighbours in memory, got (%lld, %lld) "
+                        "@ (%lld, %lld)",
                         mr, (long long)g->m, (long long)g->k, (long long)g->k, (long long)g->n);
     *p = (direct){.s = s};
     p->workers = ctx->info.processors;

@@ -406,20 +406,24 @@ __global__ void __launch_bounds__(128 * GROUPS, 4 / GROUPS)
         a.next(GROUPS), b.next(GROUPS);
     };
 
-    /* Main loop: while a stage is multiplied, the next one is loaded. */
+    /* Main loop: while a stage is multiplied, the next one is loaded. Warpgroups without a last
+     * stage take that turn too: racecheck counts barriers, and expects the same of all. */
     int left = terms - group * BATCH_TERMS;
     a.next(group), b.next(group);
     load(left);
-    for (int s = 0; left > 0; s ^= 1) {
+    const int turns = (terms + GROUPS * BATCH_TERMS - 1) / (GROUPS * BATCH_TERMS);
+    for (int turn = 0, s = 0; turn < turns; turn++, s ^= 1) {
+        const bool is_there = GROUPS == 1 || left > 0;
         uint8_t *const stage = own + s * BATCH_STAGE;
-        a.split(stage, x, least, t);
-        b.split(stage + BATCH_OPERAND, y, least, t);
+        if (is_there) a.split(stage, x, least, t);
+        if (is_there) b.split(stage + BATCH_OPERAND, y, least, t);
         fence_proxy_async();
         const bool is_long = left > BATCH_TERMS / 2;
         left -= GROUPS * BATCH_TERMS;
         load(left);
         if (GROUPS > 1) group_wait(group + 1);
         else __syncthreads();
+        if (!is_there) continue;
         float part[32];
         const uint32_t at_a = shared_address(stage), at_b = at_a + BATCH_OPERAND;
         if (is_long) batch_begin<A_FIRST, B_FIRST, 2>(sum, part, at_a, at_b);

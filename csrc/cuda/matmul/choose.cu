@@ -27,7 +27,7 @@
 #include "cuda/matmul/outer.h"
 #include "cuda/matmul/question.h"
 #include "cuda/matmul/tall.h"
-#include "cuda/matmul/tiling.h"
+#include "cuda/matmul/thin.h"
 #include "cuda/matmul/wgmma_f16.h"
 
 /* clang-format off */
@@ -300,7 +300,8 @@ static double time_of(const seen &s, const pace &of, const tiling_of &p, const m
 static double row_time(const seen &s, const pace &of, const tiling_of &whole, gop_dtype dtype)
 {
     if ((of.row == outer || of.row == outer_mma) && whole.k > OUTER_TERMS) return INFINITY;
-    const bool swapped = is_thin(of.row) && whole.m < whole.n;
+    const bool is_few = is_thin(of.row), swapped = is_few && whole.m < whole.n;
+    if (is_few && (swapped ? whole.m : whole.n) > thin_most(dtype)) return INFINITY;
     tiling_of p = whole;
     if (of.dtypes == PAIR && of.row == bf16x3_packed) /* of real numbers */
         p.n *= 2, p.k *= 2, p.item /= 2;

@@ -204,6 +204,7 @@ static gop_status matmul_gemv_flat(gop_ctx *ctx, const gop_task *task, int64_t)
     {                                                                                          \
         matmul_gemv_col<T, C, 0>, matmul_gemv_col<T, C, 1>                                     \
     }
+#define OF_COLUMN(T) OF_COLUMNS(T, 1)
 #define OF(T)                                                                                  \
     {                                                                                          \
         OF_COLUMNS(T, 1), OF_COLUMNS(T, 2), OF_COLUMNS(T, 4), OF_COLUMNS(T, 8),                \
@@ -214,10 +215,12 @@ static gop_status matmul_gemv_col_plan(const gop_ctx *ctx, const gop_task *task,
 {
     static const gop_launch launches[][5][2] = {OF(float16), OF(bfloat16),  OF(float),
                                                 OF(double),  OF(complex64), OF(complex128)};
+    static const gop_launch whole[][2] = THIN_WHOLE(OF_COLUMN);
+    const gop_dtype dtype = task->in[0].dtype;
     thin_cut *const cut = GOP_OWN(thin_cut, plan);
     *cut = {};
     const gop_gemm g = thin_geometry(task, &cut->swapped);
-    GOP_TRY(thin_takes(g, "gemv_col"));
+    GOP_TRY(thin_takes(g, "gemv_col", thin_most(dtype)));
     const int bytes = gemv_col_load((int)matmul_item(task), thin_width(g.n, 16));
     tiling_of of =
         thin_tiling_of(ctx, task, g, thin_wide(task, g, cut->swapped ? 1 : 0, 0, bytes));
@@ -227,15 +230,15 @@ static gop_status matmul_gemv_col_plan(const gop_ctx *ctx, const gop_task *task,
     tiling = gemv_col_tiling(of);
     thin_scratch(task, g, cut, plan);
     if (cut->flat) {
-        static const gop_launch flat[] = {
-            matmul_gemv_flat<float16>,   matmul_gemv_flat<bfloat16>,
-            matmul_gemv_flat<float>,     matmul_gemv_flat<double>,
-            matmul_gemv_flat<complex64>, matmul_gemv_flat<complex128>};
-        plan->launch = flat[task->in[0].dtype - GOP_FLOAT16];
+        #define FLAT(T) matmul_gemv_flat<T>
+        static const gop_launch flat[] = MATMUL_LAUNCHES(FLAT);
+#undef FLAT
+        plan->launch = flat[dtype];
         return GOP_OK;
     }
-    plan->launch =
-        launches[task->in[0].dtype - GOP_FLOAT16][thin_index(cut->columns)][cut->wide];
+    plan->launch = thin_is_whole(dtype)
+                       ? whole[thin_whole_index(dtype)][cut->wide]
+                       : launches[dtype - GOP_FLOAT16][thin_index(cut->columns)][cut->wide];
     return GOP_OK;
 }
 
@@ -245,6 +248,6 @@ extern const gop_row matmul_gemv_col_row = {
             "threads walk down it side by side, warps share the sums",
     .role = GOP_CONFORMING,
     .plan = matmul_gemv_col_plan,
-    .dtypes = THIN_DTYPES,
+    .dtypes = GOP_EVERY_DTYPE,
     .before = "columns",
 };

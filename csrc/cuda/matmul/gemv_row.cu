@@ -14,11 +14,11 @@
 template <typename T, int COLUMNS, int V> struct rows_shape {
     enum { ROWS = thin_rows<sum_t<T>, COLUMNS>::ROWS, SUM = sizeof(sum_t<T>) };
     enum { DOUBLES = V > 1 && std::is_same<T, double>::value };
-    enum { FEW = COLUMNS == 1 && SUM < 16, HALVES = FEW && V == 8 };
+    enum { FEW = COLUMNS == 1 && SUM < 16, SHORT = FEW && V >= 8 };
     enum { SOME = V == 4 && COLUMNS == 4 };
     enum { SINGLE = FEW && sizeof(T) == 2 ? 8 : COLUMNS == 1 || SUM < 16 ? 4 : 2 };
-    enum { AHEAD = V == 1 ? +SINGLE : SOME || HALVES ? 1 : 2 };
-    enum { BLOCKS = HALVES ? 4 : FEW || SOME ? 3 : 2 };
+    enum { AHEAD = V == 1 ? +SINGLE : SOME || SHORT ? 1 : 2 };
+    enum { BLOCKS = SHORT ? 4 : FEW || SOME ? 3 : 2 };
 };
 
 /* V neighbours along the sum. */
@@ -176,6 +176,7 @@ static gop_status matmul_gemv_row(gop_ctx *ctx, const gop_task *task, int64_t)
         matmul_gemv_row<T, C, 1, 32>, matmul_gemv_row<T, C, 16 / (int)sizeof(T), 32>,          \
             matmul_gemv_row<T, C, 16 / (int)sizeof(T), sizeof(T) < 16 ? 8 : 32>                \
     }
+#define OF_COLUMN(T) OF_COLUMNS(T, 1)
 #define OF(T)                                                                                  \
     {                                                                                          \
         OF_COLUMNS(T, 1), OF_COLUMNS(T, 2), OF_COLUMNS(T, 4), OF_COLUMNS(T, 8)                 \
@@ -185,10 +186,12 @@ static gop_status matmul_gemv_row_plan(const gop_ctx *ctx, const gop_task *task,
 {
     static const gop_launch launches[][4][3] = {OF(float16), OF(bfloat16),  OF(float),
                                                 OF(double),  OF(complex64), OF(complex128)};
+    static const gop_launch whole[][3] = THIN_WHOLE(OF_COLUMN);
+    const gop_dtype dtype = task->in[0].dtype;
     thin_cut *const cut = GOP_OWN(thin_cut, plan);
     *cut = {};
     const gop_gemm g = thin_geometry(task, &cut->swapped);
-    GOP_TRY(thin_takes(g, "gemv_row"));
+    GOP_TRY(thin_takes(g, "gemv_row", thin_most(dtype)));
     const int operand = cut->swapped ? 1 : 0;
     tiling_of of = thin_tiling_of(ctx, task, g, thin_wide(task, g, operand, 1));
     of.a_along = of.a_along || of.a_wide;
@@ -201,8 +204,10 @@ static gop_status matmul_gemv_row_plan(const gop_ctx *ctx, const gop_task *task,
     const int lanes = gemv_row_lanes(of, cut->wide);
     cut->layout = {cut->step / cut->parts, cut->columns};
     thin_scratch(task, g, cut, plan);
-    plan->launch = launches[task->in[0].dtype - GOP_FLOAT16][thin_index(cut->columns)]
-                           [lanes == 8 ? 2 : cut->wide];
+    const int way = lanes == 8 ? 2 : cut->wide;
+    plan->launch = thin_is_whole(dtype)
+                       ? whole[thin_whole_index(dtype)][way]
+                       : launches[dtype - GOP_FLOAT16][thin_index(cut->columns)][way];
     return GOP_OK;
 }
 
@@ -212,6 +217,6 @@ extern const gop_row matmul_gemv_row_row = {
             "value of the small one serves several lines",
     .role = GOP_CONFORMING,
     .plan = matmul_gemv_row_plan,
-    .dtypes = THIN_DTYPES,
+    .dtypes = GOP_EVERY_DTYPE,
     .before = "dots",
 };

@@ -92,6 +92,10 @@ template <typename S> GOP_DEVICE S lane_across(S value, int d)
 {
     return __shfl_xor_sync(0xffffffffu, value, d);
 }
+GOP_DEVICE logic lane_across(logic value, int d)
+{
+    return {lane_across(value.bit, d)};
+}
 template <typename R> GOP_DEVICE complex<R> lane_across(complex<R> value, int d)
 {
     return {lane_across(value.re, d), lane_across(value.im, d)};
@@ -263,5 +267,24 @@ enum {
     THIN_DTYPES = 1 << GOP_FLOAT16 | 1 << GOP_BFLOAT16 | 1 << GOP_FLOAT32 | 1 << GOP_FLOAT64 |
                   1 << GOP_COMPLEX64 | 1 << GOP_COMPLEX128
 };
+
+/* Kernels of integers and booleans take one column: these have few users, and each width would
+ * be five kernels more. Signed integers run as unsigned ones. */
+static inline bool thin_is_whole(gop_dtype dtype)
+{
+    return dtype < GOP_FLOAT16;
+}
+static inline int thin_most(gop_dtype dtype)
+{
+    return thin_is_whole(dtype) ? 1 : THIN_COLUMNS;
+}
+#define THIN_WHOLE(f)                                                                          \
+    {                                                                                          \
+        f(boolean), f(uint8_t), f(uint16_t), f(uint32_t), f(uint64_t)                          \
+    }
+static inline int thin_whole_index(gop_dtype dtype)
+{
+    return dtype == GOP_BOOL ? 0 : 1 + (dtype - GOP_INT8) % 4;
+}
 
 #endif

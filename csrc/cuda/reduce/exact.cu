@@ -163,23 +163,25 @@ __global__ void __launch_bounds__(K::THREADS, exact_blocks<K>())
     for (int64_t item = blockIdx.x; item < groups * r.parts; item += gridDim.x) {
         const int64_t group = item / r.parts, part = item - group * r.parts;
         const int64_t o = group * beside + mine;
-        const bool is_brief = !r.is_merged && r.piece <= BRIEF_TERMS;
+        const bool is_brief = !r.is_merged && r.g.count <= BRIEF_TERMS;
         exact_own<K> own = {&row[0][t], 0, none, 0, {}, {}};
         int64_t taken = 0;
         if (o < r.g.outputs) {
             typedef exact_reader<K, HOW, G> R;
             const reduce_place at = place_of(r.g, 0, r.g.kept, o);
-            const int64_t begin = part * r.piece, last = begin + r.piece;
-            const int64_t k = begin + (int64_t)(t / r.near % r.along) * R::N;
+            const int64_t step = (int64_t)r.along * R::N, batch = R::LOADS * step;
+            const int64_t k = part * batch + (int64_t)(t / r.near % r.along) * R::N;
             const int64_t line = HOW == EVEN ? r.g.in[r.g.kept] : HOW == GROUPED;
             R from = {r,
                       static_cast<const typename K::T *>(r.a) + at.in + k * line,
                       at.in,
                       r.where ? r.where + at.where : nullptr,
                       k,
-                      last < r.g.count ? last : r.g.count,
-                      (int64_t)r.along * R::N,
-                      (int64_t)r.along * R::N * line,
+                      r.g.count,
+                      step,
+                      r.parts * batch,
+                      step * line,
+                      r.parts * batch * line,
                       0};
             sum_own<K, HOW, G>(from, own, is_brief);
             taken = from.taken;
@@ -362,9 +364,7 @@ template <typename G> static void share(const gop_reduction &g, int threads, int
     if (parts > g.count / (r->along * (int64_t)SHORTEST))
         parts = g.count / (r->along * (int64_t)SHORTEST);
     if (parts > MOST_PARTS) parts = MOST_PARTS;
-    if (parts < 1) parts = 1;
-    r->piece = (g.count / parts + neighbours) / neighbours * neighbours;
-    r->parts = g.count ? (g.count + r->piece - 1) / r->piece : 1;
+    r->parts = parts < 1 ? 1 : parts;
     r->is_merged = r->parts > 1 || threads / r->along < FEW_BESIDE;
 }
 

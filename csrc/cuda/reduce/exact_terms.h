@@ -14,7 +14,7 @@ template <typename G> struct exact_args {
     void *out;
     int64_t *sums; /* [output][digit or head][part], where another kernel merges them */
     G g;
-    int64_t parts, piece; /* of an output; elements of one */
+    int64_t parts; /* of an output: they take turns, a batch of loads each */
     int near, along;
     int is_merged, is_mean, has_initial, whole_sums; /* whole_sums: GOP_EXACT_SUMS */
     gop_dtype dtype, out_dtype;
@@ -30,7 +30,8 @@ enum exact_how {
     ANYWHERE /* along any axes, and with a mask */
 };
 
-/* A thread's elements k, k + step, ... before `end` of one output: N neighbours each. */
+/* A thread's elements of one output, N neighbours each: LOADS of them `step` apart, from k on,
+ * and so again `turn` further on, before `end`. */
 template <typename K, int HOW, typename G> struct exact_reader {
     typedef typename K::T T;
     typedef typename K::term term;
@@ -46,9 +47,9 @@ template <typename K, int HOW, typename G> struct exact_reader {
     const T *a;           /* element k, where elements are one distance apart */
     int64_t in;           /* the output's first element */
     const uint8_t *where; /* of the output */
-    int64_t k, end, step;
-    int64_t apart; /* of elements a step apart */
-    int64_t taken; /* by the mask */
+    int64_t k, end, step, turn;
+    int64_t apart, turn_apart; /* in memory */
+    int64_t taken;             /* by the mask */
 
     /* The group i steps on, 0 beyond the last. */
     template <bool ALL> GOP_DEVICE void read_group(term *x, int i)
@@ -75,8 +76,8 @@ template <typename K, int HOW, typename G> struct exact_reader {
     {
 #pragma unroll
         for (int i = 0; i < LOADS; i++) read_group<ALL>(x + i * N, i);
-        k += LOADS * step;
-        if (HOW != ANYWHERE) a += LOADS * apart;
+        k += turn;
+        if (HOW != ANYWHERE) a += turn_apart;
     }
 };
 
@@ -205,7 +206,7 @@ GOP_DEVICE void sum_own(exact_reader<K, HOW, G> &from, exact_own<K> &own, bool i
         from.template read<true>(x);
         if constexpr (K::BINS > 0) own.place_bins(x);
 #pragma unroll 1
-        while (from.k + (2 * R::LOADS - 1) * from.step < from.end) {
+        while (from.k + from.turn + (R::LOADS - 1) * from.step < from.end) {
             from.template read<true>(next);
             own.add(x);
             from.template read<true>(x);

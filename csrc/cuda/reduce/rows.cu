@@ -303,9 +303,9 @@ static gop_status reduce_rows_plan(const gop_ctx *ctx, const gop_task *task, gop
     if (pitch < g.count || 2 * pitch > 3 * g.count || pitch * item > MOST_ROW ||
         !is_forward(g) || (g.kept > 1 && line < LEAST_LINE))
         return gop_fail(GOP_REFUSED,
-                        "reduce: this kernel needs rows one upon the other, %d bytes apart at "
-                        "most and no more than half as long again as they are, in lines of %d "
-                        "or more",
+                        "reduce: this kernel needs contiguous rows that begin at most %d bytes "
+                        "and at most 1.5 row lengths apart, %d of them or more side by side if "
+                        "several axes are kept",
                         MOST_ROW, LEAST_LINE);
     rows_launch &own = *GOP_OWN(rows_launch, plan);
     memset(&own, 0, sizeof own); /* unused fields too: equal arguments must be equal bytes */
