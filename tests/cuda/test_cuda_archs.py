@@ -18,7 +18,14 @@ def library(tmp_path_factory):
     if nvcc is None:
         pytest.skip("there is no nvcc")
     source, made = ROOT / "csrc" / "cuda" / "runtime" / "devices.cu", folder / "devices.o"
-    command = [*nvcc, "-std=c++17", "-O1", f"-I{ROOT / 'csrc'}", "-Xcompiler", "-fPIC"]
+    command = [
+        *nvcc,
+        "-std=c++17",
+        "-O1",
+        f"-I{ROOT / 'csrc'}",
+        "-Xcompiler",
+        "-fPIC,-fno-exceptions",
+    ]
     command += ['-DGOP_CUDA_ARCHS="75+PTX 90+PTX"', "-c", source, "-o", made]
     subprocess.run(list(map(str, command)), check=True)
     return link(folder / "_cuda.so", devices=made)
