@@ -54,12 +54,12 @@ double dmma_choose(const gop_ctx *ctx, const gop_task *task, bool whole, dmma_sc
  * best its products take, where groups of warps share a tile and where each has its own. */
 #define DMMA_TMA_WAYS(WAY)                                                                     \
     WAY(128, 128, 64, 32, 0.91f, 1.00f)                                                        \
-    WAY(64, 128, 64, 32, 0.93f, 1.00f)                                                         \
-    WAY(96, 64, 48, 32, 0.93f, 0.98f)                                                          \
-    WAY(64, 96, 32, 48, 0.96f, 1.01f)                                                          \
-    WAY(64, 64, 32, 32, 0.95f, 1.06f)                                                          \
-    WAY(64, 32, 32, 32, 1.08f, 1.25f)                                                          \
-    WAY(32, 64, 32, 32, 0.96f, 1.17f)
+    WAY(64, 128, 64, 32, 0.96f, 1.02f)                                                         \
+    WAY(96, 64, 48, 32, 0.97f, 0.91f)                                                          \
+    WAY(64, 96, 32, 48, 1.00f, 0.95f)                                                          \
+    WAY(64, 64, 32, 32, 1.00f, 0.98f)                                                          \
+    WAY(64, 32, 32, 32, 1.02f, 1.33f)                                                          \
+    WAY(32, 64, 32, 32, 1.04f, 1.18f)
 
 struct dmma_tma_tiling {
     int m, n, groups;

@@ -26,16 +26,16 @@ static const float FREE = 0.9f; /* the part of SMs that clusters find room on */
 static const float PAIRS = 2.46f, COPIED = 1.02e6f; /* the copies of complex numbers */
 static const float EIGHT = 1 / 30400.0f;            /* eight terms of an output, at 1.9 GHz */
 
-/* The same of dmma_tma, fitted to 2311 ways of 80 products timed there on 2026-11-30 so that
+/* The same of dmma_tma, fitted to 7069 ways of 262 products timed there on 2026-11-30 so that
  * the way it takes loses little: what is around a call, and around a tile that groups share or
  * that one has; pieces of sums, and their bytes; rows of odd numbers, also of groups that turn
  * them. */
-static const float TMA_AROUND = 0.918f, TMA_TILE = 1.64f, TMA_OUTPUT = 2.43e-05f;
-static const float TMA_APART = 7.89e-05f; /* for each output */
-static const float TMA_ALONE = 1.49f; /* how much longer the products of a single group take */
-static const float TMA_ACROSS = 0.111f, TMA_ADDING = 1.32f, TMA_PIECE = 0.5f;
-static const float TMA_PARTS = 1.58e6f, TMA_STORE = 4.18e6f, TMA_CACHE = 20.5e6f;
-static const float TMA_ODD = 2.39f, TMA_TURNED = 0.441f;
+static const float TMA_AROUND = 0.88f, TMA_TILE = 0.856f, TMA_OUTPUT = 1.32e-05f;
+static const float TMA_APART = 0.000176f; /* for each output */
+static const float TMA_ALONE = 1.38f; /* how much longer the products of a single group take */
+static const float TMA_ACROSS = 0.0839f, TMA_ADDING = 1.15f, TMA_PIECE = 0.418f;
+static const float TMA_PARTS = 1.30e6f, TMA_STORE = 4.66e6f, TMA_CACHE = 20.2e6f;
+static const float TMA_ODD = 2.79f, TMA_TURNED = 0.508f;
 static const double TMA_COPYING = 3.3, TMA_COPIES = 1.47e6; /* as of halves */
 static const float TMA_THIN = 1.1f; /* slower with at most 16 lines or columns, or 8 terms */
 
