@@ -75,8 +75,8 @@ def test_halves_of_any_order(device, word):
 @EVERY_GPU
 @pytest.mark.parametrize("word", ["float16", "bfloat16", "float32", "float64", "complex64"])
 def test_few_lines_without_gaps_and_few_columns(device, word):
-    """gemv_col reads the lines of each product of a batch as one line, wherever it begins; outer
-    gives lanes without a column rows of their own."""
+    """gemv_col reads the lines of each product of a batch as one line, wherever it begins.
+    outer gives lanes without a column rows of their own."""
     d = dtype_of(word)
     columns = 2 if d.itemsize == 2 else 1
     for count, lines, k in ((3, 33, 300), (2, 16, 1030), (5, 9, 200), (2, 100, 513)):
