@@ -304,6 +304,7 @@ static double time_of(const seen &s, const pace &of, const tiling_of &p, const m
 static double row_time(const seen &s, const pace &of, const tiling_of &whole, gop_dtype dtype)
 {
     if ((of.row == outer || of.row == outer_mma) && whole.k > OUTER_TERMS) return INFINITY;
+    if (of.row == outer && of.dtypes == HALF && whole.n > OUTER_NARROW_N) return INFINITY;
     const bool swapped = is_thin(of.row) && whole.m < whole.n;
     tiling_of p = whole;
     if (of.dtypes == PAIR && of.row == bf16x3_packed) /* of real numbers */
