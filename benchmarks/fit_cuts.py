@@ -147,7 +147,7 @@ def batch_cut(tiles: int, k: int, parts: int) -> dict:
         for wanted in (1, max(1, PROCESSORS // (cluster * tiles))):
             chunk = up(turns, wanted)
             split = up(turns, chunk)
-            time = up(chunk, cluster) * 1.3 + (cluster > 1) * 0.45 * cluster
+            time = up(chunk, cluster) * 1.3 + (cluster > 1) * (1 + 0.2 * cluster)
             time += 3.2 + 0.02 * split if split > 1 else 0
             best = min(best, (time, cluster, chunk), key=lambda found: found[0])
     _, cluster, chunk = best

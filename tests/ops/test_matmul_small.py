@@ -55,6 +55,45 @@ def test_other_types_have_tiles_of_up_to_32_lines(device, word):
 
 
 @EVERY_GPU
+@pytest.mark.parametrize("word", ["float16", "bfloat16"])
+def test_halves_of_any_order(device, word):
+    """Copied by 16 bytes, by two and one by one, as they stand in shared memory and across."""
+    d = dtype_of(word)
+    for m, k, n in ((16, 16, 16), (12, 12, 12), (9, 9, 9), (32, 70, 24), (6, 34, 10)):
+        whole = [exact((21, rows, columns + 1), d, i) for i, (rows, columns) in
+                 enumerate(((m, k), (k, n), (k, m), (n, k)))]  # fmt: skip
+        for gap in (0, 1):  # with a gap, lines begin at odd items
+            a, b, a_turned, b_turned = (x[..., : x.shape[-1] - 1] for x in whole)
+            if not gap:
+                a, b, a_turned, b_turned = map(np.ascontiguousarray, (a, b, a_turned, b_turned))
+            for x in (a, a_turned.mT):
+                for y in (b, b_turned.mT):
+                    got = gpuops.matmul(x, y, device=device, kernel="small")
+                    same_bits(got, product(x, y))
+
+
+@EVERY_GPU
+@pytest.mark.parametrize("word", ["float16", "bfloat16", "float32", "float64", "complex64"])
+def test_few_lines_without_gaps_and_few_columns(device, word):
+    """gemv_col reads the lines of each product of a batch as one line, wherever it begins.
+    outer gives lanes without a column rows of their own."""
+    d = dtype_of(word)
+    columns = 2 if d.itemsize == 2 else 1
+    for count, lines, k in ((3, 33, 300), (2, 16, 1030), (5, 9, 200), (2, 100, 513)):
+        for at in (0, 1):
+            whole = exact((count * k * lines + 1,), d)[at:]
+            b = whole[: count * k * lines].reshape(count, k, lines)
+            a = exact((count, columns, k), d, 1)
+            got = gpuops.matmul(a, b, device=device, kernel="gemv_col")
+            same_bits(got, product(a, b))
+    for m, k, n in ((300, 15, 16), (129, 4, 3), (200, 33, 32), (65, 64, 9)):
+        a, b = exact((2, m, k), d), exact((2, k, n), d, 1)
+        for x in (a, np.ascontiguousarray(a.mT).mT):
+            got = gpuops.matmul(x, b, device=device, kernel="outer")
+            same_bits(got, product(x, b))
+
+
+@EVERY_GPU
 def test_batches_of_more_axes_than_a_kernel_is_told_take_steps(device):
     """Axes that do not merge: the outer ones, here of 2 and 3, are gone through by the host."""
     a, b = (

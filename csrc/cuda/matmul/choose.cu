@@ -304,6 +304,7 @@ static double time_of(const seen &s, const pace &of, const tiling_of &p, const m
 static double row_time(const seen &s, const pace &of, const tiling_of &whole, gop_dtype dtype)
 {
     if ((of.row == outer || of.row == outer_mma) && whole.k > OUTER_TERMS) return INFINITY;
+    if (of.row == outer && of.dtypes == HALF && whole.n > OUTER_NARROW_N) return INFINITY;
     const bool is_few = is_thin(of.row), swapped = is_few && whole.m < whole.n;
     if (is_few && (swapped ? whole.m : whole.n) > thin_most(dtype)) return INFINITY;
     tiling_of p = whole;

@@ -8,6 +8,7 @@
  * are small: while one waits for its operands, others of its SM store. Where a row is shorter
  * than a warp, lanes that would have no column take rows of their own.
  */
+#include "cuda/common/sm80.h"
 #include "cuda/matmul/outer.h"
 
 enum { OUTER_THREADS = 256, OUTER_WARPS = OUTER_THREADS / 32 };
@@ -114,7 +115,8 @@ template <typename T> struct outer_narrow {
     typedef sum_t<T> S;
     enum { M = OUTER_NARROW_M, N = OUTER_NARROW_N, V = vec128<S>::N };
     enum { A_LINE = M + V, B_LINE = N + V, ROWS = M / OUTER_WARPS, SUM = sizeof(S) };
-    enum { BLOCKS = SUM < 8 ? 6 : SUM < 16 ? 4 : 3 };
+    enum { MOST = GOP_CODE_SM80 ? 6 : 4 }; /* as an SM has threads for */
+    enum { BLOCKS = SUM < 8 ? +MOST : SUM < 16 ? 4 : 3 };
 };
 
 /* sum += so many terms of the tile; WIDTH lanes have the columns of a row. */

@@ -388,8 +388,8 @@ static inline bool bf16x3_batch_shares(int64_t tiles, int64_t turns, int process
 static inline matmul_tiling bf16x3_batch_tiling(const tiling_of &p, int parts)
 {
     enum { SIDE = 64, LONG = 96 }; /* reals of a sum that is worth sharing */
-    /* us, on an H200: of a turn, for each block of a cluster, of further chunks. */
-    const float TURN = 1.3f, MEETING = 0.45f, ADDING = 3.2f, PIECE = 0.02f;
+    /* us, on an H200: of a turn; of a cluster, and each of its blocks; of further chunks. */
+    const float TURN = 1.3f, MEETING = 1, MEMBER = 0.2f, ADDING = 3.2f, PIECE = 0.02f;
     const int processors = p.processors > 0 ? p.processors : 1;
     const auto tiles = [&](int lines, int columns) {
         return blocks_for(p.m, lines) * blocks_for(p.n, columns) * p.batches;
@@ -414,7 +414,7 @@ static inline matmul_tiling bf16x3_batch_tiling(const tiling_of &p, int parts)
             const int64_t each = blocks_for(turns, cut && fill > 1 ? fill : 1);
             const int64_t split = blocks_for(turns, each);
             const float time = (float)blocks_for(each, cluster) * TURN +
-                               (cluster > 1 ? MEETING * (float)cluster : 0) +
+                               (cluster > 1 ? MEETING + MEMBER * (float)cluster : 0) +
                                (split > 1 ? ADDING + PIECE * (float)split : 0);
             if (time >= least) continue;
             least = time;
