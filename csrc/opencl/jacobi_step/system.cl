@@ -1,9 +1,9 @@
 /*
  * system.cl - the system of jacobi_step: arithmetic of its numbers, terms of a row, the update.
  *
- * Defined by the build: what a number T is (opencl/vector.cl); what A is, one of
- * DENSE, CSR (with INDEX, the type of its indices) and AXES, a stencil on a grid of so many
- * (with BOUNDARY, 0 dirichlet, 1 periodic, 2 neumann); ALPHA where the step has one.
+ * Defined by the build: what a number T is (opencl/vector.cl); what A is unless it is dense:
+ * CSR (with INDEX, the type of its indices) or AXES, a stencil on a grid of so many (with
+ * BOUNDARY, 0 dirichlet, 1 periodic, 2 neumann); ALPHA where the step has one.
  * docs/numerics.md states every rounding.
  */
 #include "opencl/divide.cl"
