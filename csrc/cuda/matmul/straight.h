@@ -131,21 +131,33 @@ GOP_DEVICE vec128<uint16_t> straight_eight(const uint16_t *from)
     return v;
 }
 
+/* Up to two operands that are copied. */
+struct straight_copies {
+    straight_operand of[2];
+    const uint16_t *from[2];
+    uint16_t *to[2];
+    bool is_b[2];
+    int count;
+
+    void add(const straight_operand &o, const void *data, void *copy, bool b)
+    {
+        of[count] = o, from[count] = (const uint16_t *)data, to[count] = (uint16_t *)copy;
+        is_b[count++] = b;
+    }
+};
+
 /* A thread copies eight neighbours. */
 static __global__ void __launch_bounds__(256)
-    matmul_straighten_kernel(const straight_operand o, const matmul_geometry g, bool is_b,
-                             const uint16_t *from, uint16_t *to)
+    matmul_straighten_kernel(const __grid_constant__ straight_copies c, const matmul_geometry g)
 {
+    const straight_operand &o = c.of[blockIdx.y];
     const int64_t chunks = o.line / 8, count = o.batches * o.outer * chunks;
     for (int64_t at = (int64_t)blockIdx.x * 256 + threadIdx.x; at < count;
          at += (int64_t)gridDim.x * 256) {
         const int64_t i = at % chunks * 8, y = at / chunks % o.outer, z = at / chunks / o.outer;
         const matmul_offsets of = matmul_batch(g, z);
-        const uint16_t *row = from +
-                              (o.batches == 1 ? 0
-                               : is_b         ? of.b
-                                              : of.a) +
-                              y * o.from_outer + i * o.from_inner;
+        const int64_t batch = o.batches == 1 ? 0 : c.is_b[blockIdx.y] ? of.b : of.a;
+        const uint16_t *row = c.from[blockIdx.y] + batch + y * o.from_outer + i * o.from_inner;
         vec128<uint16_t> v;
         if (o.from_inner == 1 && i + 8 <= o.inner) {
             v = straight_eight(row);
@@ -153,18 +165,21 @@ static __global__ void __launch_bounds__(256)
 #pragma unroll
             for (int e = 0; e < 8; e++) v.at[e] = i + e < o.inner ? row[e * o.from_inner] : 0;
         }
-        store128(to + at * 8, v);
+        store128(c.to[blockIdx.y] + at * 8, v);
     }
 }
 
-static inline gop_status straighten(gop_ctx *ctx, const straight_operand &o, const gop_gemm &g,
-                                    bool is_b, const void *from, void *to,
-                                    bool is_followed = false)
+static inline gop_status straighten(gop_ctx *ctx, const straight_copies &c, const gop_gemm &g,
+                                    bool is_followed)
 {
-    const int64_t chunks = o.batches * o.outer * (o.line / 8);
-    return GOP_LAUNCH_FOLLOWED(
-        ctx, is_followed, matmul_straighten_kernel, (unsigned)blocks_for(chunks, 256), 256, 0,
-        o, matmul_geometry_of(g), is_b, (const uint16_t *)from, (uint16_t *)to);
+    int64_t most = 0; /* groups of eight, of the larger one */
+    for (int i = 0; i < c.count; i++) {
+        const int64_t chunks = c.of[i].batches * c.of[i].outer * (c.of[i].line / 8);
+        if (chunks > most) most = chunks;
+    }
+    return GOP_LAUNCH_FOLLOWED(ctx, is_followed, matmul_straighten_kernel,
+                               dim3((unsigned)blocks_for(most, 256), (unsigned)c.count), 256, 0,
+                               c, matmul_geometry_of(g));
 }
 
 static inline gop_status straight_map(gop_cuda_tensor_map *map, const straight_operand &o,

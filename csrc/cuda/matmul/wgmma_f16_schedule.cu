@@ -82,12 +82,12 @@ static matmul_schedule cut_into(const gop_gemm &g, int slots, int shape, int bel
     return t;
 }
 
-/* What it adds to a call's time that an operand is as it is. */
+/* What it adds to a call's time that an operand is copied. */
 static float moving_time(const straight_operand &o, float *moved)
 {
     const float bytes = 2 * (float)o.inner * (float)o.outer * (float)o.batches;
     *moved += bytes;
-    return o.copied ? COPYING + bytes / COPIES : 0;
+    return o.copied ? bytes / COPIES : 0;
 }
 
 /* The best schedule so far, and the cube of its time. */
@@ -159,7 +159,8 @@ static double search(const gop_ctx *ctx, const gop_task *task, matmul_schedule *
         }
     *best = found.best;
     float moved = 2 * (float)g.batches * (float)g.m * (float)g.n;
-    const float before = moving_time(a, &moved) + moving_time(b, &moved);
+    const float before =
+        moving_time(a, &moved) + moving_time(b, &moved) + (a.copied || b.copied ? COPYING : 0);
     return 1e-6 *
            (double)(WGMMA_F16_LAUNCH + before + cbrtf(found.least + cube(moved / MEMORY)));
 }

@@ -174,13 +174,14 @@ GOP_DEVICE void write_tile(const wgmma_f16_work &w, const float (&sum)[SUMS], ui
 
 /* Into scratch, in lines that are neighbours among the results. */
 template <typename R, int SUMS> GOP_DEVICE void
-write_partial(float *partial, const float (&sum)[SUMS], int row, bool transposed)
+write_partial(float *partial, const float (&sum)[SUMS], int row, int columns, bool transposed)
 {
     const int thread = threadIdx.x % GROUP_THREADS, lane = thread % 32;
     row += thread / 32 * 16 + lane / 4;
 #pragma unroll
     for (int e = 0; e < SUMS; e += 2) {
         const int i = row + e / 2 % 2 * 8, j = e / 4 * 8 + lane % 4 * 2;
+        if (e / 4 * 8 >= columns) break; /* the rest does not exist */
         if (transposed) {
             partial[j * R::ROWS + i] = sum[e];
             partial[(j + 1) * R::ROWS + i] = sum[e + 1];
@@ -263,7 +264,7 @@ GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, const cluster_place at, 
             if (i.part >= 0)
                 write_partial<R>(w.partials +
                                      ((int64_t)i.part * size + at.rank) * R::ROWS * R::COLUMNS,
-                                 sum[v], row, w.transposed);
+                                 sum[v], row, (int)(w.n - i.j0), w.transposed);
             else if (m < w.m && i.j0 < w.n)
                 write_tile<T>(w, sum[v], results, half, m, i.j0, i.batch);
         }
@@ -408,12 +409,11 @@ static gop_status matmul_wgmma_f16(gop_ctx *ctx, const gop_task *task, int64_t s
     if (w.store == 8) GOP_TRY(straight_map(&w.out, plan.out, w.results, 64));
     GOP_TRY(straight_map(&w.a, plan.a, a, plan.a.transposed ? 64 : shape.rows(), t.beside));
     GOP_TRY(straight_map(&w.b, plan.b, b, plan.b.transposed ? 64 : shape.columns, t.below));
-    /* The last copy and the kernel become one graph, or the kernel and what adds its parts. */
-    const bool follow = !adds_partials(w);
-    if (plan.a.copied && step == 0)
-        GOP_TRY(straighten(ctx, plan.a, g, false, a_from, scratch, follow && !plan.b.copied));
-    if (plan.b.copied && step == 0)
-        GOP_TRY(straighten(ctx, plan.b, g, true, b_from, scratch + plan.b_copy, follow));
+    /* The copies and the kernel become one graph, or the kernel and what adds its parts. */
+    straight_copies copies = {};
+    if (plan.a.copied) copies.add(plan.a, a_from, scratch, false);
+    if (plan.b.copied) copies.add(plan.b, b_from, scratch + plan.b_copy, true);
+    if (copies.count && step == 0) GOP_TRY(straighten(ctx, copies, g, !adds_partials(w)));
     typedef gop_status (*launcher)(gop_ctx *, const gop_task *, const wgmma_f16_plan &,
                                    const wgmma_f16_work &);
     static const launcher launch[WGMMA_F16_SHAPES] = {
