@@ -270,7 +270,8 @@ static double time_of(const seen &s, const pace &of, const tiling_of &p, const m
     if (is_naive) late = factors(p.a_along, A_LATE, p.b_along, B_LATE);
     else {
         const float narrower = factors(!t.wide, A_NARROW, !p.b_wide, B_NARROW);
-        late = slower *= of.row == mma && p.words ? sqrtf(narrower) : narrower;
+        const bool words = p.a_words && ((of.row == mma && p.b_words) || of.row == ring);
+        late = slower *= words ? sqrtf(narrower) : narrower;
     }
     const float narrow = (is_naive ? p.batches > 1 : s.narrow) ? of.factor[OUT_NARROW] : 1;
     const float term = is_naive ? of.term * naive_term(p) : of.term;
@@ -370,7 +371,8 @@ static void expect_anew(const gop_ctx *ctx, const gop_task *task, int all, doubl
                          !s.b.narrow,
                          matmul_dense(g, task->in[0].data, g.m, g.a_row, g.a_col),
                          matmul_dense(g, task->in[1].data, g.n, g.b_col, g.b_row),
-                         s.a.words && s.b.words};
+                         s.a.words,
+                         s.b.words};
     double least = INFINITY; /* of rows that take every call, which stand first */
     for (const pace &of : paces) {
         if (of.dtypes != dtypes || (!all && 1e-9 * of.start >= least)) continue;

@@ -7,8 +7,11 @@
  */
 #include "cuda/matmul/thin.h"
 
-/* Outputs of a thread: neighbours in one access, or 32 apart. Terms whose factors wait in
- * shared memory. Blocks of an SM, as registers allow. */
+/* Outputs of a thread: 32 apart, neighbours in one access, or, of halves that are not aligned,
+ * words of two, which are 64 apart. */
+enum gemv_col_loads { GEMV_COL_ITEMS, GEMV_COL_WIDE, GEMV_COL_WORDS };
+
+/* Terms whose factors wait in shared memory. Blocks of an SM, as registers allow. */
 template <typename T, int COLUMNS> struct columns_shape {
     enum { WIDE = (sizeof(T) == 2 && COLUMNS > 2 ? 8 : 16) / sizeof(T) };
     enum { BYTES = COLUMNS < 4 ? 8192 : 16384, BLOCKS = COLUMNS < 4 ? 3 : 2 };
@@ -16,11 +19,45 @@ template <typename T, int COLUMNS> struct columns_shape {
     enum { TERMS = COLUMNS < 4 || FACTORS < 256 ? +FACTORS : 256 };
 };
 
-template <typename T, int V, bool NEAR>
+/* Which of a warp's outputs a lane's number v is. */
+template <int V, int LOADS> GOP_DEVICE int gemv_col_place(int lane, int v)
+{
+    return LOADS == GEMV_COL_ITEMS  ? v * 32 + lane
+           : LOADS == GEMV_COL_WIDE ? lane * V + v
+                                    : v / 2 * 64 + lane * 2 + v % 2;
+}
+
+/* A bit for each of them that exists, where the warp's first is `first` of `many`. */
+template <int V, int LOADS>
+GOP_DEVICE unsigned gemv_col_inside(int64_t first, int64_t many, int lane)
+{
+    unsigned inside = 0;
+#pragma unroll
+    for (int v = 0; v < V; v++)
+        inside |= (unsigned)(first + gemv_col_place<V, LOADS>(lane, v) < many) << v;
+    return inside;
+}
+
+/* 1: halves in words, and these begin between two of them. */
+template <int LOADS> GOP_DEVICE int gemv_col_later(const void *from)
+{
+    return LOADS == GEMV_COL_WORDS ? (int)((uintptr_t)from / 2 % 2) : 0;
+}
+
+template <typename T, int V, int LOADS>
 GOP_DEVICE thin_group<T, V> gemv_col_load(const T *from, int64_t stride, unsigned inside)
 {
     thin_group<T, V> group;
-    if constexpr (NEAR) {
+    if constexpr (LOADS == GEMV_COL_WORDS) {
+        uint32_t words[V / 2] = {};
+#pragma unroll
+        for (int v = 0; v < V; v += 2) {
+            const void *const word = from + v * 32;
+            if ((inside >> v & 3) == 3) words[v / 2] = *static_cast<const uint32_t *>(word);
+            if ((inside >> v & 3) == 1) words[v / 2] = *static_cast<const uint16_t *>(word);
+        }
+        __builtin_memcpy(&group, words, sizeof group);
+    } else if constexpr (LOADS == GEMV_COL_WIDE) {
         group = *reinterpret_cast<const thin_group<T, V> *>(from);
     } else {
 #pragma unroll
@@ -40,9 +77,21 @@ GOP_DEVICE void gemv_col_add(sum_t<T> (&sum)[COLUMNS][V], const thin_group<T, V>
         for (int v = 0; v < V; v++) sum[c][v] = accumulate(widen(group.at[v]), b[c], sum[c][v]);
 }
 
-template <typename T, int COLUMNS, bool NEAR>
+/* Factors of some terms, 0 for columns that do not exist. */
+template <int COLUMNS, typename S, typename T>
+GOP_DEVICE void gemv_col_factors(S (*to)[COLUMNS], const T *from, const matmul_geometry &g,
+                                 int terms, int64_t columns)
+{
+    for (int at = threadIdx.x; at < terms * COLUMNS; at += THIN_THREADS) {
+        const int l = at / COLUMNS, c = at % COLUMNS;
+        const S zero = {};
+        to[l][c] = c < columns ? widen(from[l * g.b_row + c * g.b_col]) : zero;
+    }
+}
+
+template <typename T, int COLUMNS, int LOADS>
 __global__ void __launch_bounds__(THIN_THREADS, columns_shape<T, COLUMNS>::BLOCKS)
-    matmul_gemv_col_kernel(const matmul_product<T> p, const int parts)
+    matmul_gemv_col_kernel(const matmul_product<T> p, const int parts, const int lines)
 {
     typedef sum_t<T> S;
     enum { V = columns_shape<T, COLUMNS>::WIDE, LINES = 32 * V, AHEAD = 8 };
@@ -55,18 +104,19 @@ __global__ void __launch_bounds__(THIN_THREADS, columns_shape<T, COLUMNS>::BLOCK
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int part = warp % parts, group = warp / parts, groups = THIN_WARPS / parts;
     const thin_block block =
-        thin_block_of(p, blockIdx.x, (g.n + COLUMNS - 1) / COLUMNS, groups * LINES);
+        thin_block_of(p, blockIdx.x, (g.n + COLUMNS - 1) / COLUMNS, groups * lines);
     const int64_t c0 = block.tile * COLUMNS, i0 = block.i0, begin = block.begin;
     const matmul_offsets of = matmul_batch(g, block.batch);
 
-    int64_t i = i0 + group * LINES + (NEAR ? lane * V : lane);
-    unsigned inside = 0;
-#pragma unroll
-    for (int v = 0; v < V; v++) inside |= (unsigned)(i + (NEAR ? v : v * 32) < g.m) << v;
-    if (!(inside & 1)) i = 0; /* loads from a valid address, stores nothing */
-    const T *a = p.a + of.a + i * g.a_row + (begin + part) * g.a_col;
+    const T *const top = p.a + of.a + begin * g.a_col;
+    const auto later = [&](int part) { return gemv_col_later<LOADS>(top + part * g.a_col); };
+    int64_t i = i0 + group * lines - later(part);
+    const unsigned inside = gemv_col_inside<V, LOADS>(i, g.m, lane);
+    i += gemv_col_place<V, LOADS>(lane, 0);
+    if (!(inside & 1)) i = -later(part); /* loads from a valid address, stores nothing */
+    const T *a = top + i * g.a_row + part * g.a_col;
     const T *const b = p.b + of.b + begin * g.b_row + c0 * g.b_col;
-    const int64_t apart = NEAR ? 1 : 32 * g.a_row;
+    const int64_t apart = 32 * g.a_row;
 
     /* Main loop: factors of TERMS terms to shared memory, then the warps' rows, AHEAD at once.
      */
@@ -75,24 +125,20 @@ __global__ void __launch_bounds__(THIN_THREADS, columns_shape<T, COLUMNS>::BLOCK
         const int terms = left < TERMS ? (int)left : TERMS;
         const T *const tile = b + (block.end - begin - left) * g.b_row;
         __syncthreads();
-        for (int at = threadIdx.x; at < terms * COLUMNS; at += THIN_THREADS) {
-            const int l = at / COLUMNS, c = at % COLUMNS;
-            const S zero = {};
-            b_tile[l][c] = c0 + c < g.n ? widen(tile[l * g.b_row + c * g.b_col]) : zero;
-        }
+        gemv_col_factors(b_tile, tile, g, terms, g.n - c0);
         __syncthreads();
         int l = part;
         for (; l + (AHEAD - 1) * parts < terms; l += AHEAD * parts) {
             thin_group<T, V> group[AHEAD];
 #pragma unroll
             for (int u = 0; u < AHEAD; u++, a += parts * g.a_col)
-                group[u] = gemv_col_load<T, V, NEAR>(a, apart, inside);
+                group[u] = gemv_col_load<T, V, LOADS>(a, apart, inside);
 #pragma unroll
             for (int u = 0; u < AHEAD; u++)
                 gemv_col_add<T>(sum, group[u], b_tile[l + u * parts]);
         }
         for (; l < terms; l += parts, a += parts * g.a_col)
-            gemv_col_add<T>(sum, gemv_col_load<T, V, NEAR>(a, apart, inside), b_tile[l]);
+            gemv_col_add<T>(sum, gemv_col_load<T, V, LOADS>(a, apart, inside), b_tile[l]);
     }
 
     /* Epilogue: the warps of a sum meet, MEETING columns at a time. */
@@ -104,31 +150,33 @@ __global__ void __launch_bounds__(THIN_THREADS, columns_shape<T, COLUMNS>::BLOCK
         for (int t = 0; t < MEETING; t++)
 #pragma unroll
             for (int v = 0; v < V; v++)
-                meet[warp][t][NEAR ? lane * V + v : v * 32 + lane] = sum[c + t][v];
+                meet[warp][t][gemv_col_place<V, LOADS>(lane, v)] = sum[c + t][v];
         __syncthreads();
         for (int at = threadIdx.x; at < groups * MEETING * LINES; at += THIN_THREADS) {
             const int x = (down_first ? at : at / MEETING) % LINES;
             const int t = (down_first ? at / LINES : at) % MEETING;
             const int from = at / LINES / MEETING;
-            S total = meet[from * parts][t][x];
-            for (int w = 1; w < parts; w++) total = plus(total, meet[from * parts + w][t][x]);
-            const int64_t row = i0 + from * LINES + x, column = c0 + c + t;
+            if (x >= lines) continue;
+            S total = meet[from * parts][t][x + later(0)];
+            for (int w = 1; w < parts; w++)
+                total = plus(total, meet[from * parts + w][t][x + later(w)]);
+            const int64_t row = i0 + from * lines + x, column = c0 + c + t;
             if (row < g.m && column < g.n)
                 thin_put(p, of.out + row * g.out_row + column * g.out_col, block.chunk, total);
         }
     }
 }
 
-template <typename T, int COLUMNS, int NEAR>
+template <typename T, int COLUMNS, int LOADS>
 static gop_status matmul_gemv_col(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const thin_cut &cut = *GOP_OWN(const thin_cut, task->plan);
     const matmul_product<T> p = thin_product_of<T>(task, cut);
     /* A thread's only output is near in either case. */
-    constexpr bool BESIDE = NEAR || columns_shape<T, COLUMNS>::WIDE == 1;
-    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, cut.split > 1,
-                                (matmul_gemv_col_kernel<T, COLUMNS, BESIDE>),
-                                (unsigned)cut.blocks, THIN_THREADS, 0, p, cut.parts));
+    constexpr int BY = columns_shape<T, COLUMNS>::WIDE == 1 ? +GEMV_COL_WIDE : LOADS;
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, cut.split > 1, (matmul_gemv_col_kernel<T, COLUMNS, BY>),
+                                (unsigned)cut.blocks, THIN_THREADS, 0, p, cut.parts,
+                                cut.lines * cut.parts / THIN_WARPS));
     return thin_add_partials<T>(ctx, task, p.part);
 }
 
@@ -202,29 +250,38 @@ static gop_status matmul_gemv_flat(gop_ctx *ctx, const gop_task *task, int64_t)
 
 #define OF_COLUMNS(T, C)                                                                       \
     {                                                                                          \
-        matmul_gemv_col<T, C, 0>, matmul_gemv_col<T, C, 1>                                     \
+        matmul_gemv_col<T, C, GEMV_COL_ITEMS>, matmul_gemv_col<T, C, GEMV_COL_WIDE>,           \
+            matmul_gemv_col<T, C, sizeof(T) == 2 ? +GEMV_COL_WORDS : +GEMV_COL_ITEMS>          \
     }
+#define OF_8(T) OF_COLUMNS(T, 1), OF_COLUMNS(T, 2), OF_COLUMNS(T, 4), OF_COLUMNS(T, 8)
 #define OF(T)                                                                                  \
     {                                                                                          \
-        OF_COLUMNS(T, 1), OF_COLUMNS(T, 2), OF_COLUMNS(T, 4), OF_COLUMNS(T, 8),                \
-            OF_COLUMNS(T, 16)                                                                  \
+        OF_8(T), OF_COLUMNS(T, 16)                                                             \
     }
 
 static gop_status matmul_gemv_col_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    static const gop_launch launches[][5][2] = {OF(float16), OF(bfloat16),  OF(float),
-                                                OF(double),  OF(complex64), OF(complex128)};
+    static const gop_launch launches[][5][3] = {{OF_8(float16)}, {OF_8(bfloat16)},
+                                                OF(float),       OF(double),
+                                                OF(complex64),   OF(complex128)};
     thin_cut *const cut = GOP_OWN(thin_cut, plan);
     *cut = {};
     const gop_gemm g = thin_geometry(task, &cut->swapped);
     GOP_TRY(thin_takes(g, "gemv_col"));
-    const int bytes = gemv_col_load((int)matmul_item(task), thin_width(g.n, 16));
-    tiling_of of =
-        thin_tiling_of(ctx, task, g, thin_wide(task, g, cut->swapped ? 1 : 0, 0, bytes));
-    of.a_along = of.a_along && !of.a_wide;
-    of.a_dense = matmul_dense(g, task->in[cut->swapped].data, g.m, g.a_row, g.a_col);
+    const int item = (int)matmul_item(task), operand = cut->swapped ? 1 : 0;
+    const int bytes = gemv_col_load(item, thin_width(g.n, 16));
+    const bool near = item == 2 && g.a_row == 1;
+    tiling_of of = thin_tiling_of(ctx, task, g, thin_wide(task, g, operand, 0, bytes));
+    of.a_along = of.a_along && !of.a_wide && !near;
+    of.a_dense = matmul_dense(g, task->in[operand].data, g.m, g.a_row, g.a_col);
+    int64_t all = g.a_col | (int64_t)((uintptr_t)task->in[operand].data / 2);
+    for (int axis = 0; axis < g.batch_rank; axis++) all |= g.a[axis];
+    of.a_words = of.a_wide || all % 2 == 0;
     matmul_tiling &tiling = *cut;
     tiling = gemv_col_tiling(of);
+    /* Words, if the terms of a warp all begin in the same half of one. */
+    const bool words = near && (cut->parts > 1 || g.a_col % 2 == 0);
+    const int loads = cut->wide ? GEMV_COL_WIDE : words ? GEMV_COL_WORDS : GEMV_COL_ITEMS;
     thin_scratch(task, g, cut, plan);
     if (cut->flat) {
         static const gop_launch flat[] = {
@@ -234,8 +291,7 @@ static gop_status matmul_gemv_col_plan(const gop_ctx *ctx, const gop_task *task,
         plan->launch = flat[task->in[0].dtype - GOP_FLOAT16];
         return GOP_OK;
     }
-    plan->launch =
-        launches[task->in[0].dtype - GOP_FLOAT16][thin_index(cut->columns)][cut->wide];
+    plan->launch = launches[task->in[0].dtype - GOP_FLOAT16][thin_index(cut->columns)][loads];
     return GOP_OK;
 }
 

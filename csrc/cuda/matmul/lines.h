@@ -93,11 +93,13 @@ template <typename T, bool ALONG> struct ring_lines {
     typedef ring_shape<T, ALONG, 1> shape;
     const T *a; /* its first line and term */
     int64_t line, term, lines, end;
-    bool wide;
+    int many; /* neighbours that are copied at once: 16 bytes, a word of two halves, or one */
 
     template <int THREADS> GOP_DEVICE void fetch(uint8_t *to, int64_t l0) const
     {
-        if (wide) fetch_by<THREADS, shape::ITEMS>(to, l0);
+        enum { WORD = sizeof(T) == 2 ? 2 : 1 };
+        if (many == shape::ITEMS) fetch_by<THREADS, shape::ITEMS>(to, l0);
+        else if (many == WORD) fetch_by<THREADS, WORD>(to, l0);
         else fetch_by<THREADS, 1>(to, l0);
     }
     /* MANY neighbours at a time: a thread's are STEP lines, or terms, apart. */
@@ -114,8 +116,8 @@ template <typename T, bool ALONG> struct ring_lines {
 #pragma unroll(sizeof(T) == 2 && MANY == 1 ? 4 : 2)
         for (int e = 0; e < RING_LINES * shape::TERMS / MANY / THREADS; e++) {
             const bool exists = i < lines && l < end;
-            if constexpr (MANY * sizeof(T) == 16)
-                cp_async<16>(address_in_shared(to), from, exists);
+            if constexpr (MANY > 1)
+                cp_async<MANY *(int)sizeof(T)>(address_in_shared(to), from, exists);
             else ring_copy(to, from, exists);
             from += apart, to += STEP * PITCH;
             (ALONG ? i : l) += STEP;

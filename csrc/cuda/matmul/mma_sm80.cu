@@ -318,7 +318,7 @@ static gop_status matmul_mma_plan(const gop_ctx *ctx, const gop_task *task, gop_
     const tiling_of of = tiling_of_task(ctx, task);
     cut->a_along = of.a_along, cut->b_along = of.b_along;
     cut->a_wide = of.a_wide, cut->b_wide = of.b_wide;
-    cut->words = of.words && !(of.a_wide && of.b_wide);
+    cut->words = of.a_words && of.b_words && !(of.a_wide && of.b_wide);
     const matmul_tiling t = mma_tiling(of);
     cut->tile = t.way, cut->split = t.split, cut->chunk = t.chunk;
     if (plan->steps > 1) cut->split = 1, cut->chunk = g.k;

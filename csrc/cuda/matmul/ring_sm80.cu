@@ -15,7 +15,7 @@ struct ring_plan {
     thin_cut cut;
     int64_t stages, each; /* of a product: stages, and threads that write factors */
     int64_t tiles;        /* of columns */
-    int wide;
+    int many;             /* items of the large operand that are copied at once */
     size_t at_wanted;
 };
 
@@ -172,7 +172,7 @@ GOP_DEVICE void ring_store(const matmul_product<T> &p, const thin_block &block, 
 
 template <typename T, bool ALONG, int NT> __global__ void __launch_bounds__(THIN_THREADS, 2)
     matmul_ring_kernel(const matmul_product<T> p, const uint8_t *factors, const int64_t stages,
-                       const bool wide, unsigned *wanted)
+                       const int many, unsigned *wanted)
 {
     typedef ring_shape<T, ALONG, NT> shape;
     typedef typename shape::R R;
@@ -188,7 +188,7 @@ template <typename T, bool ALONG, int NT> __global__ void __launch_bounds__(THIN
     const int64_t begin = block.begin;
     const int count = (int)((block.end - begin + TERMS - 1) / TERMS);
     const ring_lines<T, ALONG> a = {
-        p.a + of.a + block.i0 * g.a_row, g.a_row, g.a_col, g.m - block.i0, block.end, wide};
+        p.a + of.a + block.i0 * g.a_row, g.a_row, g.a_col, g.m - block.i0, block.end, many};
     factors += ((block.batch * across + block.tile) * stages + begin / TERMS) * shape::B_BYTES;
 
     const auto fetch_factors = [&](int x) {
@@ -264,11 +264,11 @@ static gop_status matmul_ring(gop_ctx *ctx, const gop_task *task, int64_t)
         GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, true, (matmul_ring_kernel<T, ALONG, NT>),
                                     (unsigned)plan.cut.blocks, THIN_THREADS,
                                     shape::STAGES * shape::BYTES, p, factors, plan.stages,
-                                    plan.wide, wanted));
+                                    plan.many, wanted));
     else
         GOP_TRY(GOP_LAUNCH_EARLY(
             ctx, (matmul_ring_kernel<T, ALONG, NT>), (unsigned)plan.cut.blocks, THIN_THREADS,
-            shape::STAGES * shape::BYTES, p, factors, plan.stages, plan.wide, wanted));
+            shape::STAGES * shape::BYTES, p, factors, plan.stages, plan.many, wanted));
     GOP_TRY(thin_add_partials<T>(ctx, task, p.part));
     if constexpr (shape::SPLIT) {
         matmul_part whole = {0, p.g.batches, 0, task->geometry.gemm.m, 1, p.g.k, 0};
@@ -338,11 +338,15 @@ static gop_status matmul_ring_plan(const gop_ctx *ctx, const gop_task *task, gop
         return gop_fail(GOP_REFUSED, "matmul: kernel 'ring' takes float32 arrays that are not "
                                      "each other's transpose, whose product is symmetric");
     const int along = gop_magnitude(g.a_col) <= gop_magnitude(g.a_row);
-    p->wide = thin_wide(task, g, p->cut.swapped ? 1 : 0, along) || item == 16;
+    const int operand = p->cut.swapped ? 1 : 0;
+    const bool wide = thin_wide(task, g, operand, along) || item == 16;
+    p->many = wide                                                 ? (int)(16 / item)
+              : item == 2 && thin_wide(task, g, operand, along, 4) ? 2
+                                                                   : 1;
 
     thin_cut &cut = p->cut;
     matmul_tiling &tiling = cut;
-    tiling = ring_tiling(thin_tiling_of(ctx, task, g, p->wide), parts);
+    tiling = ring_tiling(thin_tiling_of(ctx, task, g, wide), parts);
     cut.packed = false; /* thin_pack is not used */
     p->tiles = blocks_for(g.n * parts, cut.columns);
     p->stages = blocks_for(g.k, cut.step);

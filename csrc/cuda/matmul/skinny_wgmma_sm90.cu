@@ -93,7 +93,7 @@ GOP_DEVICE void skinny_wgmma_feed(const matmul_product<T> &p, const skinny_wgmma
                                         g.a_col,
                                         g.m - at.i0,
                                         at.end,
-                                        (bool)job.wide};
+                                        job.wide ? 16 / shape::ITEM : 1};
         const int64_t stage = (at.batch * job.tiles + at.tile) * job.stages + at.begin / TERMS;
         const uint8_t *b = job.factors + stage * shape::B_BYTES;
         for (int64_t l = at.begin; l < at.end; l += TERMS) {

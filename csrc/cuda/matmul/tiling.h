@@ -18,7 +18,7 @@ struct tiling_of {
         b_wide; /* terms are contiguous; all vectors of 16 bytes are aligned and whole */
     bool a_dense,
         b_dense; /* one matrix whose terms follow each other without gaps, at 16 bytes */
-    bool words;  /* halves, of which all pairs are aligned and whole */
+    bool a_words, b_words; /* halves, of which all pairs are aligned and whole */
 };
 
 /* Whether an operand's lines are neighbours, and its terms follow each other without gaps. */
@@ -32,7 +32,7 @@ static inline bool matmul_dense(const gop_gemm &g, const void *data, int64_t lin
 static inline tiling_of tiling_swapped(const tiling_of &p)
 {
     return {p.n,      p.m,       p.k,      p.batches, p.item,    p.processors, p.b_along,
-            p.b_wide, p.a_along, p.a_wide, p.b_dense, p.a_dense, p.words};
+            p.b_wide, p.a_along, p.a_wide, p.b_dense, p.a_dense, p.b_words,    p.a_words};
 }
 
 /* Refuses, for `who`, devices whose blocks have less shared memory. */
@@ -73,7 +73,8 @@ static inline tiling_of tiling_of_task(const gop_ctx *ctx, const gop_task *task)
             of_b(items, 16),
             false,
             false,
-            item == 2 && of_a(2, 4) && of_b(2, 4)};
+            item == 2 && of_a(2, 4),
+            item == 2 && of_b(2, 4)};
 }
 
 struct matmul_tiling {
@@ -202,9 +203,11 @@ static inline matmul_tiling gemv_col_tiling(const tiling_of &p)
         thin_split(p, 1, 256, 4, &t);
         return t;
     }
-    t.columns = thin_width(p.n, 16);
+    t.columns = thin_width(p.n, p.item == 2 ? 8 : 16);
     const int vector = gemv_col_load(p.item, t.columns) / p.item;
-    const int64_t down = blocks_for(p.m, 32 * vector), tiles = blocks_for(p.n, t.columns);
+    /* Terms of halves may begin one item before their first line, which is in the same word. */
+    const int line = 32 * vector - (p.item == 2 && !p.a_words ? 2 : 0);
+    const int64_t down = blocks_for(p.m, line), tiles = blocks_for(p.n, t.columns);
     const int64_t warps = down * tiles * p.batches; /* of one part */
     t.parts = 1; /* short parts where warps are few or idle, or terms lie side by side */
     while (t.parts < THIN_WARPS) {
@@ -213,7 +216,7 @@ static inline matmul_tiling gemv_col_tiling(const tiling_of &p)
         if (p.k < (is_short ? 16 : 64) * t.parts) break;
         t.parts *= 2;
     }
-    t.lines = THIN_WARPS / t.parts * 32 * vector;
+    t.lines = THIN_WARPS / t.parts * line;
     t.tiles = 1;
     t.step = t.parts;
     t.wide = (!p.a_along && p.a_wide) || vector == 1;
