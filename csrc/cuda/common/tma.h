@@ -87,17 +87,6 @@ GOP_DEVICE void tma_load(void *to, const gop_cuda_tensor_map *map, int x, int y,
 #endif
 }
 
-/* Has the L2 cache fetch a tile that will be loaded. */
-GOP_DEVICE void tma_prefetch(const gop_cuda_tensor_map *map, int x, int y, int z)
-{
-#if GOP_CODE_SM90
-    asm volatile(
-        "cp.async.bulk.prefetch.tensor.3d.L2.global.tile [%0, {%1, %2, %3}];" ::"l"(map),
-        "r"(x), "r"(y), "r"(z)
-        : "memory");
-#endif
-}
-
 /* Stores a tile from shared memory, as a group of its own. */
 GOP_DEVICE void tma_store(const gop_cuda_tensor_map *map, int x, int y, int z, const void *from)
 {

@@ -10,7 +10,10 @@
 #include "cuda/matmul/straight.h"
 #include "cuda/common/tile_scheduler.h"
 
-enum { TILE_K = 64 }; /* terms of a slot of the ring, 128 bytes */
+enum {
+    TILE_K = 64,  /* terms of a slot of the ring, 128 bytes */
+    PROMOTED = 2, /* slots whose terms the tensor cores add by themselves */
+};
 
 /* A warpgroup multiplies 64 rows at once, `waves` times; the two have a tile together, or
  * one each. */
@@ -29,11 +32,10 @@ static constexpr wgmma_f16_shape wgmma_f16_shapes[WGMMA_F16_SHAPES] = {
 struct matmul_schedule : tile_schedule {
     int shape, below, beside; /* of the list above; blocks of a cluster */
     bool swapped;             /* the transposed product of the transposed operands */
-    int ahead;                /* slots that the L2 cache fetches before the ring does, or 0 */
 };
 
 /* Microseconds of the least that it does, which no schedule is below. */
-static const float WGMMA_F16_LAUNCH = 4.07f;
+static const float WGMMA_F16_LAUNCH = 4.8f;
 
 /* The one that takes the least time, and the call's in seconds: wgmma_f16_schedule.cu. Where b
  * is a's transpose all sums are cut, or none, so that two that swap their factors stay equal.
@@ -66,8 +68,6 @@ template <int SHAPE> struct wgmma_f16_block {
         RESULTS = (BOXES > 2 ? +BOXES : 2) * 64 * 64 * 2,
         FIT = (227 * 1024 - 2 * RESULTS - 1024 - 256) / SLOT / RINGS,
         SLOTS = FIT < 12 / RINGS ? FIT : 12 / RINGS,
-        PROMOTED =
-            WAVES == 1 ? 4 : 2, /* slots whose terms the tensor cores add by themselves */
         BYTES = RINGS * SLOTS * (SLOT + 16) + 2 * RESULTS + 2 * 8 + 1024,
     };
 };

@@ -13,24 +13,24 @@
 #include "cuda/matmul/question.h"
 #include "cuda/matmul/wgmma_f16.h"
 
-/* On an H200, fitted to 3300 schedules of 71 products timed there on 2026-11-30, which it meets
- * within 8 % on average. In microseconds, and bytes of a microsecond. */
+/* On an H200, fitted to 1865 schedules of 94 products timed there on 2026-11-30, which it
+ * meets within 9 % on average. In microseconds, and bytes of a microsecond. */
 struct wgmma_f16_pace {
     float slot, both,
         around; /* a slot of one tile, of a tile of each warpgroup; start and end */
 };
 static const wgmma_f16_pace paces[WGMMA_F16_SHAPES] = {
-    {0.777f, 0, 1.44f},  {0.56f, 0, 0.941f},     {0.374f, 0, 0.843f}, {0.263f, 0, 0.562f},
-    {0.645f, 0, 1.588f}, {0.25f, 0.29f, 0.729f}, {0.308f, 0, 0.932f},
+    {0.644f, 0, 1.6f},  {0.47f, 0, 1.06f},        {0.298f, 0, 0.85f}, {0.168f, 0, 0.56f},
+    {0.499f, 0, 1.22f}, {0.149f, 0.196f, 0.614f}, {0.226f, 0, 0.7f},
 };
-static const float CLUSTER = 0.388f, ADDING = 3.3f, COPYING = 3.3f;
-static const float SHARED_SLOT = 0.0039f, SHARED_TILE = 0.029f; /* longer in a cluster */
-static const float MEMORY = 4.1e6f, CACHE = 15.7e6f, PIECES = 4.7e6f, COPIES = 1.47e6f;
+static const float CLUSTER = 1.22f, ADDING = 2.18f, COPYING = 3.3f;
+static const float SHARED_SLOT = 0.02f, SHARED_TILE = 0.1f; /* longer in a cluster */
+static const float MEMORY = 4.1e6f, CACHE = 10.9e6f, PIECES = 4.4e6f, COPIES = 1.47e6f;
 /* The end of a tile whose results no map can write, by two items at a time or by one: the
  * second of two products of 2026-11-30. */
 static const float NARROW = 2.6f, NARROWEST = 5.2f;
-static const float PARTLY = 0.28f;  /* how far an SM without a tile makes others faster */
-static const float ACROSS = 1.015f; /* tiles that follow each other across the results */
+static const float PARTLY = 0.28f; /* how far an SM without a tile makes others faster */
+static const float ACROSS = 1.01f; /* clusters that lie the other way: see try_tiles */
 
 static float turns_time(const wgmma_f16_pace &of, int tiles, int slots, float stages,
                         float around)
@@ -76,7 +76,7 @@ static matmul_schedule cut_into(const gop_gemm &g, int slots, int shape, int bel
     const int rows = of.rows() * below, columns = of.columns * beside;
     const int m = (int)(swapped ? g.n : g.m), n = (int)(swapped ? g.m : g.n);
     matmul_schedule t;
-    t.shape = shape, t.below = below, t.beside = beside, t.swapped = swapped, t.ahead = 0;
+    t.shape = shape, t.below = below, t.beside = beside, t.swapped = swapped;
     (tile_schedule &)t = tile_schedule_of(blocks_for(m, rows), blocks_for(n, columns),
                                           g.batches, 8, blocks_for(g.k, TILE_K), slots, split);
     return t;
@@ -101,20 +101,22 @@ struct wgmma_f16_found {
     float least;
     matmul_schedule best;
 
-    /* These tiles with whole sums, and with as many slices as fill half a wave to two. */
+    /* These tiles with whole sums, and with as many slices as fill a wave or two. */
     void try_tiles(int shape, int below, int beside, bool swapped)
     {
         enum { SHORTEST = 2, MOST = 64 }; /* stages of a slice; slices */
         const int slots = processors / (below * beside);
-        const float far =
-            swapped == out.transposed ? cube(ACROSS) : 1; /* else down the lines */
+        /* Alone, or two below each other, tiles go better down the lines of results; two beside
+         * each other across them. */
+        const bool across = swapped == out.transposed;
+        const float far = across == (beside > 1) ? 1 : cube(ACROSS);
         int rest = 0, most = 1;
-        for (int halves = 0; halves <= (rest > 0 ? 4 : 0); halves++) {
-            const int fill = halves > 0 ? halves * slots / (2 * rest) : 1;
-            if (halves > 0 && fill < 2) continue;
+        for (int waves = 0; waves <= (rest > 0 ? 2 : 0); waves++) {
+            const int fill = waves > 0 ? waves * slots / rest : 1;
+            if (waves > 0 && fill < 2) continue;
             const int split = fill < most ? fill : most;
             const matmul_schedule t = cut_into(g, slots, shape, below, beside, swapped, split);
-            if (halves == 0) {
+            if (waves == 0) {
                 rest = t.tiles % slots;
                 most = t.stages / SHORTEST < MOST ? t.stages / SHORTEST : MOST;
                 if (most < 2) rest = 0; /* nothing to cut */

@@ -4,11 +4,10 @@
  *
  * TMA fetches tiles of 64 terms into a ring in shared memory; two warpgroups
  * multiply from there without a load of a thread. Tensor cores cut their sums short instead of
- * rounding: every 256 terms a sum moves to float32 registers that the ordinary units add to,
- * every 128 where a warpgroup multiplies two waves of rows. One warpgroup adds, or stores,
- * while the other multiplies: with two waves they take turns, else each goes on as its slots
- * arrive, which may be of a ring and tiles of its own. Where few rows meet many columns, the
- * transposed product is computed, whose tiles they fill.
+ * rounding: every 128 terms a sum moves to float32 registers that the ordinary units add to.
+ * The warpgroups take turns: one adds while the other multiplies; or each has a ring and
+ * tiles of its own, and one stores while the other multiplies. Where few rows meet
+ * many columns, the transposed product is computed, whose tiles they fill.
  */
 #include "cuda/matmul/wgmma_f16.h"
 #include "cuda/common/cvt.h"
@@ -74,34 +73,27 @@ GOP_DEVICE void fetch_tiles(const wgmma_f16_work &w, const cluster_place at, int
     const int a_part = (A_TRANSPOSED ? TILE_K : R::ROWS) / t.beside * at.beside;
     const int b_part = (B_TRANSPOSED ? TILE_K : R::COLUMNS) / t.below * at.below;
     const int with_a = t.beside > 1 ? at.with_a : 1, with_b = t.below > 1 ? at.with_b : 1;
-    const auto boxes = [&](const tile_item &i, int s, const auto &each) {
-        const int za = w.a_batch ? i.batch : 0, zb = w.b_batch ? i.batch : 0, l = s * TILE_K;
-        const int a = a_part * 128, b = R::A_BYTES + b_part * 128;
-        if (A_TRANSPOSED)
-            for (int c = 0; c < R::ROWS / 64; c++)
-                each(&w.a, i.i0 + c * 64, l + a_part, za, a + c * TILE_K * 128, with_a);
-        else each(&w.a, l, i.i0 + a_part, za, a, with_a);
-        if (B_TRANSPOSED)
-            for (int c = 0; c < R::BOXES; c++)
-                each(&w.b, i.j0 + c * 64, l + b_part, zb, b + c * TILE_K * 128, with_b);
-        else each(&w.b, l, i.j0 + b_part, zb, b, with_b);
-    };
     int slot = 0;
     uint32_t parity = 1; /* at first all slots are free */
     for (int it = first_item(w, ring); it < w.last; it += R::RINGS * clusters) {
         const tile_item i = tile_of<R>(w, at, it);
+        const int za = w.a_batch ? i.batch : 0, zb = w.b_batch ? i.batch : 0;
         for (int s = i.first; s < i.last; s++) {
-            if (t.ahead && s + t.ahead < i.last)
-                boxes(i, s + t.ahead,
-                      [](const gop_cuda_tensor_map *map, int x, int y, int z, int, int) {
-                          tma_prefetch(map, x, y, z);
-                      });
+            const int l = s * TILE_K;
+            uint8_t *const a = slots + slot * R::SLOT + a_part * 128;
+            uint8_t *const b = slots + slot * R::SLOT + R::A_BYTES + b_part * 128;
             mbarrier_wait(empty + slot, parity);
             mbarrier_arrive_expect_tx(full + slot, R::A_BYTES + B_SENT);
-            boxes(i, s,
-                  [&](const gop_cuda_tensor_map *map, int x, int y, int z, int to, int with) {
-                      tma_load(slots + slot * R::SLOT + to, map, x, y, z, full + slot, with);
-                  });
+            if (A_TRANSPOSED)
+                for (int c = 0; c < R::ROWS / 64; c++)
+                    tma_load(a + c * TILE_K * 128, &w.a, i.i0 + c * 64, l + a_part, za,
+                             full + slot, with_a);
+            else tma_load(a, &w.a, l, i.i0 + a_part, za, full + slot, with_a);
+            if (B_TRANSPOSED)
+                for (int c = 0; c < R::BOXES; c++)
+                    tma_load(b + c * TILE_K * 128, &w.b, i.j0 + c * 64, l + b_part, zb,
+                             full + slot, with_b);
+            else tma_load(b, &w.b, l, i.j0 + b_part, zb, full + slot, with_b);
             pipeline_advance<R::SLOTS>(slot, parity);
         }
     }
@@ -200,14 +192,14 @@ write_partial(float *partial, const float (&sum)[SUMS], int row, int columns, bo
 }
 
 template <typename T, typename R, bool A_TRANSPOSED, bool B_TRANSPOSED>
-GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, const cluster_place place, int group,
+GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, const cluster_place at, int group,
                                uint8_t *slots, uint8_t *results, uint64_t *full,
                                uint64_t *empty, uint64_t *ping_pong)
 {
     enum { WAVES = R::WAVES, SUMS = R::COLUMNS / 2 };
     const int lane = threadIdx.x % 32, size = w.schedule.below * w.schedule.beside;
     const int clusters = (int)gridDim.x / size;
-    const bool tells = ((place.with_a | place.with_b) >> lane & 1) != 0;
+    const bool tells = ((at.with_a | at.with_b) >> lane & 1) != 0;
     const int mine_from = R::RINGS > 1 ? 0 : group * WAVES * 64;
     const uint64_t a = make_smem_desc(shared_address(slots) + mine_from * 128,
                                       A_TRANSPOSED ? TILE_K * 128 : 16, 1024, 1);
@@ -228,50 +220,50 @@ GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, const cluster_place plac
     };
     for (int it = first_item(w, R::RINGS > 1 ? group : 0); it < w.last;
          it += R::RINGS * clusters) {
-        const tile_item i = tile_of<R>(w, place, it);
+        const tile_item i = tile_of<R>(w, at, it);
         float sum[WAVES][SUMS];
 #pragma unroll
         for (int v = 0; v < WAVES; v++)
 #pragma unroll
             for (int e = 0; e < SUMS; e++) sum[v][e] = 0;
-        for (int s = i.first; s < i.last; s += R::PROMOTED) {
-            const int many = i.last - s < R::PROMOTED ? i.last - s : +R::PROMOTED;
-            int at = slot, last = slot;
+        for (int s = i.first; s < i.last; s += PROMOTED) {
+            const bool two = s + 1 < i.last;
+            int second = slot;
             uint32_t then = parity;
+            pipeline_advance<R::SLOTS>(second, then);
 #pragma unroll
             for (int v = 0; v < WAVES; v++) {
                 float part[SUMS];
-                at = slot, then = parity;
-                if (WAVES > 1) mbarrier_wait(ping_pong + group, mine), mine ^= 1;
+                if (v == 0) mbarrier_wait(full + slot, parity);
+                if (R::RINGS == 1) mbarrier_wait(ping_pong + group, mine);
+                mine ^= 1;
                 wgmma_fence();
-#pragma unroll 1
-                for (int e = 0; e < many; e++) {
-                    if (v == 0) mbarrier_wait(full + at, then);
-                    multiply(part, at, v, e > 0);
-                    if (e > 0) {
-                        wgmma_wait<1>();
-                        if (tells && v == WAVES - 1)
-                            mbarrier_arrive_cluster(empty + last, lane);
-                    }
-                    if (WAVES > 1 && lane == 0 &&
-                        e == many - 1) /* they should not end together */
-                        mbarrier_arrive(ping_pong + 1 - group);
-                    last = at;
-                    pipeline_advance<R::SLOTS>(at, then);
+                multiply(part, slot, v, false);
+                if (two) {
+                    if (v == 0) mbarrier_wait(full + second, then);
+                    multiply(part, second, v, true);
                 }
+                if (two) {
+                    wgmma_wait<1>();
+                    if (tells && v == WAVES - 1) mbarrier_arrive_cluster(empty + slot, lane);
+                }
+                if (R::RINGS == 1 && lane == 0) /* only now: they should not end together */
+                    mbarrier_arrive_cluster(ping_pong + 1 - group, at.rank);
                 wgmma_wait<0>();
-                if (tells && v == WAVES - 1) mbarrier_arrive_cluster(empty + last, lane);
+                if (tells && v == WAVES - 1)
+                    mbarrier_arrive_cluster(empty + (two ? second : slot), lane);
 #pragma unroll
                 for (int e = 0; e < SUMS; e++) sum[v][e] += part[e];
             }
-            slot = at, parity = then;
+            slot = second, parity = then;
+            if (two) pipeline_advance<R::SLOTS>(slot, parity);
         }
 #pragma unroll
         for (int v = 0; v < WAVES; v++) {
             const int row = mine_from + v * 64, m = i.i0 + row;
             if (i.part >= 0)
-                write_partial<R>(w.partials + ((int64_t)i.part * size + place.rank) * R::ROWS *
-                                                  R::COLUMNS,
+                write_partial<R>(w.partials +
+                                     ((int64_t)i.part * size + at.rank) * R::ROWS * R::COLUMNS,
                                  sum[v], row, (int)(w.n - i.j0), w.transposed);
             else if (m < w.m && i.j0 < w.n)
                 write_tile<T>(w, sum[v], results, half, m, i.j0, i.batch);
@@ -494,7 +486,7 @@ static gop_status matmul_wgmma_f16_plan(const gop_ctx *ctx, const gop_task *task
 extern const gop_row matmul_wgmma_f16_row = {
     .name = "wgmma_f16",
     .note = "tensor cores multiply what TMA put into shared memory, up to 64 x 192 x 16 "
-            "products an instruction; sums move to float32 registers every 256 terms",
+            "products an instruction; sums move to float32 registers every 128 terms",
     .role = GOP_CONFORMING,
     .plan = matmul_wgmma_f16_plan,
     .dtypes = GOP_SM90 ? DTYPES : 0,
