@@ -52,7 +52,7 @@ def test_tiles_of_rows_add_alike(dtype):
 @pytest.mark.parametrize("kernel", ["gemv_row", "gemv_col"])
 @pytest.mark.parametrize("dtype", ["bool", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
 def test_a_matrix_of_integers_times_a_vector(dtype, kernel, device):
-    """Sums wrap as NumPy's do, by loads of 16 bytes and of items, in any order of the matrix."""
+    """Sums wrap as NumPy's do, by loads of 16 bytes and of items, in any layout."""
     rng = np.random.default_rng(5)
     for m, k, at in ((9, 64, 0), (33, 2000, 0), (64, 257, 3), (130, 48, 0), (3, 5000, 1)):
         whole = rng.integers(-100, 100, (m, k + at))

@@ -303,10 +303,11 @@ def test_explain_predicts_a_product_by_its_arithmetic(monkeypatch):
     assert "GFLOP/s" in repr(e)
     assert e.kernel_seconds > e.bytes / 1e12
     e = gpuops.explain("add", a, a, device="cpu")
-    assert "as long as a copy of 768 KiB (its arrays in whole cache lines) takes here" in repr(e)
+    assert "a copy of 768 KiB (its arrays in whole cache lines) takes here" in repr(e)
     small = np.ones((100, 100), np.float32)
     e = gpuops.explain("matmul", small, small, device="cpu")
-    assert e.kernel == "direct" and "GFLOP/s" in repr(e)
+    assert e.kernel == "direct"
+    assert "GFLOP/s" in repr(e)
 
 
 @pytest.mark.skipif("sim" not in PLACES, reason="this build has no sim")
