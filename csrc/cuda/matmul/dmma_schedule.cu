@@ -35,7 +35,7 @@ static const float TMA_APART = 0.000176f; /* for each output */
 static const float TMA_ALONE = 1.38f; /* how much longer the products of a single group take */
 static const float TMA_ACROSS = 0.0839f, TMA_ADDING = 1.15f, TMA_PIECE = 0.418f;
 static const float TMA_PARTS = 1.30e6f, TMA_STORE = 4.66e6f, TMA_CACHE = 20.2e6f;
-static const float TMA_ODD = 2.79f, TMA_TURNED = 0.508f;
+static const float TMA_ODD = 2.79f;
 static const double TMA_COPYING = 3.3, TMA_COPIES = 1.47e6; /* as of halves */
 static const float TMA_THIN = 1.1f; /* slower with at most 16 lines or columns, or 8 terms */
 
@@ -136,8 +136,7 @@ static float tma_time(const dmma_call &c, const dmma_tma_schedule &s)
     };
     const float work = TMA_AROUND + turns(s.whole, s.stages) +
                        turns(s.items - s.whole, blocks_for(s.stages, s.slices));
-    const bool turned = tiling.groups > 1 && s.rings > 1;
-    const float odd = c.g.n % 2 ? 1 + (turned ? TMA_TURNED : TMA_ODD) : 1;
+    const float odd = c.g.n % 2 ? 1 + TMA_ODD : 1;
     const float stored = (float)(c.g.batches * c.g.m * c.g.n * 8) / TMA_STORE * odd;
     const float moved = c.moved + stored + parts * outputs * 16 / TMA_PARTS;
     const float reads =

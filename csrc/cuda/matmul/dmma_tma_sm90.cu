@@ -47,12 +47,12 @@ struct dmma_tma_plan : dmma_tma_operands {
 enum { LEAD = 3 }; /* stages that the first half of the warps is ahead */
 
 /* A block's tile, cut into those of a group's warps. MEETING: where groups that share a tile
- * leave each other sums, or where a warp's rows are turned (PITCH). */
+ * leave each other sums. */
 template <int TILE_M, int TILE_N, int WARP_M, int WARP_N> struct dmma_tma_shape {
     enum { M = TILE_M, N = TILE_N, WM = WARP_M, WN = WARP_N };
     enum { WARPS_M = M / WM, GROUPS = 8 / (WARPS_M * (N / WN)), THREADS = CONSUMERS / GROUPS };
     enum { M_TILES = WM / 16, N_TILES = WN / 8, CHUNKS = M_TILES * N_TILES * 2 };
-    enum { BYTES = (M + N) * 128, MEETING = (GROUPS - 1) * M * N * 8, PITCH = WN + 2 };
+    enum { BYTES = (M + N) * 128, MEETING = (GROUPS - 1) * M * N * 8 };
     enum { STAGES = (225 * 1024 - MEETING) / BYTES / GROUPS * GROUPS };
     enum { SHARED = MEETING + STAGES * (BYTES + 16) + 8 + 1024 };
 };
@@ -67,15 +67,6 @@ template <int LINES, bool ALONG> struct dmma_tma_tile {
     {
         if (ALONG) return f * 8 + r % 4 * 2 + r / 4;
         return f / 2 * 16 + f % 2 * 4 + r % 2 + r / 2 % 2 * 8 + r / 4 * 2;
-    }
-    /* Its i-th line in their order, and where row r is in it. */
-    static GOP_DEVICE int row(int f, int i)
-    {
-        return ALONG ? f * 8 + i : f / 2 * 16 + f % 2 * 4 + i / 4 * 8 + i % 4;
-    }
-    static GOP_DEVICE int place(int r)
-    {
-        return line(0, r) % 8 + (ALONG ? 0 : line(0, r) / 8 * 4);
     }
     /* The byte offset of the lane's row and term in fragment 0. */
     static GOP_DEVICE uint32_t base(int lane)
@@ -203,49 +194,6 @@ GOP_DEVICE double2 dmma_tma_neighbours(const double2 &sums, int lane)
     return low ? make_double2(sums.x, other) : make_double2(other, sums.y);
 }
 
-/* Stores a warp's sums where rows of out begin at any number: of eight rows at a time they
- * change lanes in shared memory, so that what is stored at once lies side by side. */
-template <typename shape, bool A_ALONG, bool B_ALONG>
-GOP_DEVICE void dmma_tma_put_rows(const dmma_tma_work &w, const tile_item &at,
-                                  const double (&sum)[shape::M_TILES][shape::N_TILES][4],
-                                  double *memory, int t)
-{
-    enum { WM = shape::WM, WN = shape::WN, PITCH = shape::PITCH };
-    typedef dmma_tma_tile<shape::M, A_ALONG> of_a;
-    typedef dmma_tma_tile<shape::N, B_ALONG> of_b;
-    const int lane = t % 32, warp = t / 32 % (shape::THREADS / 32), q = lane % 4;
-    const dmma_tma_target to = dmma_tma_target_of(
-        w, at, shape::M, shape::N, warp % shape::WARPS_M * WM, warp / shape::WARPS_M * WN);
-    double *const rows = memory + t / 32 * 8 * PITCH;
-    double *const mine = rows + of_a::place(lane / 4) * PITCH;
-    double *out = to.to;
-#pragma unroll
-    for (int f = 0; f < WM / 8; f++) {
-        __syncwarp();
-#pragma unroll
-        for (int n = 0; n < shape::N_TILES; n++)
-#pragma unroll
-            for (int e = 0; e < 2; e++)
-                mine[of_b::line(n, q * 2 + e)] = sum[f / 2][n][f % 2 * 2 + e];
-        __syncwarp();
-        double *at = out;
-#pragma unroll
-        for (int c = lane; c < (WN + 31) / 32 * 32; c += 32) {
-            const bool exists = c < WN && c < to.columns;
-            double row[8];
-#pragma unroll
-            for (int i = 0; i < 8; i++) row[i] = c < WN ? rows[i * PITCH + c] : 0;
-            at = out;
-#pragma unroll
-            for (int i = 0; i < 8; i++) {
-                if (exists && of_a::row(f, i) < to.rows) at[c] = row[i];
-                at += (of_a::row(f + (i + 1) / 8, (i + 1) % 8) - of_a::row(f, i)) * to.row;
-            }
-        }
-        out = at;
-    }
-}
-
 /* Epilogue: each thread stores its sums, or, if groups share the tile, adds and stores some. */
 template <typename shape, int RINGS, bool A_ALONG, bool B_ALONG>
 GOP_DEVICE void dmma_tma_epilogue(const dmma_tma_work &w, const tile_item &at,
@@ -294,8 +242,6 @@ GOP_DEVICE void dmma_tma_epilogue(const dmma_tma_work &w, const tile_item &at,
         }
     };
     if (to.pairs) store(std::true_type());
-    else if (GROUPS > 1 && !SHARED && to.column == 1)
-        dmma_tma_put_rows<shape, A_ALONG, B_ALONG>(w, at, sum, (double *)meet, t);
     else store(std::false_type());
 }
 
