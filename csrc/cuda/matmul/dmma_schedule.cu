@@ -28,8 +28,7 @@ static const float EIGHT = 1 / 30400.0f;            /* eight terms of an output,
 
 /* The same of dmma_tma, fitted to 7069 ways of 262 products timed there on 2026-11-30 so that
  * the way it takes loses little: what is around a call, and around a tile that groups share or
- * that one has; pieces of sums, and their bytes; rows of odd numbers, also of groups that turn
- * them. */
+ * that one has; pieces of sums, and their bytes; rows of odd numbers. */
 static const float TMA_AROUND = 0.88f, TMA_TILE = 0.856f, TMA_OUTPUT = 1.32e-05f;
 static const float TMA_APART = 0.000176f; /* for each output */
 static const float TMA_ALONE = 1.38f; /* how much longer the products of a single group take */
