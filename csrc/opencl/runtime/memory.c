@@ -326,7 +326,9 @@ void gop_cl_try_sharing(gop_cl_ctx *c)
     if (!memory) return;
     const unsigned char one = 1;
     memset(memory, 0, BYTES);
-    cl_mem buffer = host_buffer(c, memory, BYTES, &code);
+    /* Not by GOP_CL_MAKE: this try is no step of the caller's, which `steps` would show. */
+    cl_mem buffer = gop_cl.clCreateBuffer(
+        c->device->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, BYTES, memory, &code);
     if (buffer &&
         !gop_cl.clEnqueueFillBuffer(c->queue, buffer, &one, 1, 0, BYTES, 0, NULL, NULL))
         c->device->is_coherent = !gop_cl.clFinish(c->queue) && memory[0] && memory[BYTES - 1];
