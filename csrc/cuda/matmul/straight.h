@@ -172,9 +172,8 @@ template <typename T> __global__ void __launch_bounds__(256)
     }
 }
 
-template <typename T = uint16_t>
-static inline gop_status straighten(gop_ctx *ctx, const straight_copies &c, const gop_gemm &g,
-                                    bool is_followed)
+template <typename T = uint16_t> static inline gop_status
+straighten(gop_ctx *ctx, const straight_copies &c, const gop_gemm &g, bool is_followed)
 {
     int64_t most = 0; /* groups of 16 bytes, of the larger one */
     for (int i = 0; i < c.count; i++) {

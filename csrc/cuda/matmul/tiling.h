@@ -35,9 +35,9 @@ static inline bool matmul_dense(const gop_gemm &g, const int64_t *batch, const v
 /* The operands in each other's place. */
 static inline tiling_of tiling_swapped(const tiling_of &p)
 {
-    return {p.n,          p.m,       p.k,       p.batches, p.item,
-            p.processors, p.b_along, p.b_wide,  p.a_along, p.a_wide,
-            p.b_dense,    p.a_dense, p.b_words, p.a_words, p.clusters, p.quads};
+    return {p.n,       p.m,       p.k,        p.batches, p.item,    p.processors,
+            p.b_along, p.b_wide,  p.a_along,  p.a_wide,  p.b_dense, p.a_dense,
+            p.b_words, p.a_words, p.clusters, p.quads};
 }
 
 /* Refuses, for `who`, devices whose blocks have less shared memory. */
