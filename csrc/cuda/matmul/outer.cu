@@ -68,37 +68,49 @@ GOP_DEVICE void outer_multiply(S (&sum)[ROWS][COLUMNS], const S *a, const S *b, 
     }
 }
 
+/* Brings DEPTH terms of a tile after the other into shared memory, and multiplies: so many. */
+template <typename shape, typename T, typename step>
+GOP_DEVICE void outer_each(const matmul_geometry &g, const matmul_tile<T> &tile,
+                           sum_t<T> *a_tile, sum_t<T> *b_tile, bool a_along, bool b_along,
+                           const step &multiply)
+{
+    enum { DEPTH = OUTER_DEPTH };
+    const T *a = tile.a, *b = tile.b;
+    for (int64_t l = 0; l < tile.terms; l += DEPTH) {
+        const int terms = tile.terms - l < DEPTH ? (int)(tile.terms - l) : DEPTH;
+        if (l > 0) __syncthreads();
+        outer_fetch<shape::M, shape::A_LINE>(a_tile, a, g.a_row, g.a_col, a_along, tile.rows,
+                                             terms);
+        outer_fetch<shape::N, shape::B_LINE>(b_tile, b, g.b_col, g.b_row, b_along, tile.columns,
+                                             terms);
+        __syncthreads();
+        multiply(terms);
+        a += DEPTH * g.a_col, b += DEPTH * g.b_row;
+    }
+}
+
 template <typename T, int MANY>
 __global__ void __launch_bounds__(OUTER_THREADS, outer_shape<T, MANY>::BLOCKS)
     matmul_outer_kernel(const matmul_product<T> p, const bool a_along, const bool b_along)
 {
     typedef outer_shape<T, MANY> shape;
-    enum { M = shape::M, N = shape::N, A_LINE = shape::A_LINE, B_LINE = shape::B_LINE };
-    enum { ROWS = shape::ROWS, COLUMNS = shape::COLUMNS, DEPTH = OUTER_DEPTH };
-    __shared__ __align__(16) T a_tile[DEPTH * A_LINE], b_tile[DEPTH * B_LINE];
+    enum { ROWS = shape::ROWS, COLUMNS = shape::COLUMNS };
+    __shared__ __align__(16) T a_tile[OUTER_DEPTH * shape::A_LINE];
+    __shared__ __align__(16) T b_tile[OUTER_DEPTH * shape::B_LINE];
     const matmul_geometry &g = p.g;
     const int lane = threadIdx.x % 32, first = threadIdx.x / 32 * ROWS;
-    const matmul_tile<T> tile = outer_tile_of<M, N>(p);
+    const matmul_tile<T> tile = outer_tile_of<shape::M, shape::N>(p);
 
-    const T *a = tile.a, *b = tile.b;
     T sum[ROWS][COLUMNS] = {};
-    for (int64_t l = 0; l < tile.terms; l += DEPTH) {
-        const int terms = tile.terms - l < DEPTH ? (int)(tile.terms - l) : DEPTH;
-        if (l > 0) __syncthreads();
-        outer_fetch<M, A_LINE>(a_tile, a, g.a_row, g.a_col, a_along, tile.rows, terms);
-        outer_fetch<N, B_LINE>(b_tile, b, g.b_col, g.b_row, b_along, tile.columns, terms);
-        __syncthreads();
+    outer_each<shape>(g, tile, a_tile, b_tile, a_along, b_along, [&](int terms) {
         /* What a tile at the edge does not have is not computed. */
-        if (first < tile.rows) {
-            const T *const of_a = a_tile + first, *const of_b = b_tile + lane;
-            if (COLUMNS > 1 && tile.columns <= 32)
-                outer_multiply<shape, 1>(sum, of_a, of_b, terms);
-            else if (COLUMNS > 2 && tile.columns <= 64)
-                outer_multiply<shape, 2>(sum, of_a, of_b, terms);
-            else outer_multiply<shape, COLUMNS>(sum, of_a, of_b, terms);
-        }
-        a += DEPTH * g.a_col, b += DEPTH * g.b_row;
-    }
+        if (first >= tile.rows) return;
+        const T *const of_a = a_tile + first, *const of_b = b_tile + lane;
+        if (COLUMNS > 1 && tile.columns <= 32) outer_multiply<shape, 1>(sum, of_a, of_b, terms);
+        else if (COLUMNS > 2 && tile.columns <= 64)
+            outer_multiply<shape, 2>(sum, of_a, of_b, terms);
+        else outer_multiply<shape, COLUMNS>(sum, of_a, of_b, terms);
+    });
 
     T *out = (T *)p.out + tile.out + first * g.out_row + lane;
 #pragma unroll
@@ -126,21 +138,13 @@ GOP_DEVICE void outer_narrow_tile(const matmul_product<T> &p, const matmul_tile<
                                   bool b_along)
 {
     typedef outer_narrow<T> shape;
-    enum { M = shape::M, N = shape::N, A_LINE = shape::A_LINE, B_LINE = shape::B_LINE };
-    enum { ROWS = shape::ROWS * WIDTH / 32, DEPTH = OUTER_DEPTH };
+    enum { ROWS = shape::ROWS * WIDTH / 32 };
     const matmul_geometry &g = p.g;
     const int first = threadIdx.x / WIDTH * ROWS, column = threadIdx.x % WIDTH;
-    const T *a = tile.a, *b = tile.b;
     sum_t<T> sum[ROWS][1] = {};
-    for (int64_t l = 0; l < tile.terms; l += DEPTH) {
-        const int terms = tile.terms - l < DEPTH ? (int)(tile.terms - l) : DEPTH;
-        if (l > 0) __syncthreads();
-        outer_fetch<M, A_LINE>(a_tile, a, g.a_row, g.a_col, a_along, tile.rows, terms);
-        outer_fetch<N, B_LINE>(b_tile, b, g.b_col, g.b_row, b_along, tile.columns, terms);
-        __syncthreads();
+    outer_each<shape>(g, tile, a_tile, b_tile, a_along, b_along, [&](int terms) {
         outer_multiply<shape, 1>(sum, a_tile + first, b_tile + column, terms);
-        a += DEPTH * g.a_col, b += DEPTH * g.b_row;
-    }
+    });
     T *out = (T *)p.out + tile.out + first * g.out_row + column;
 #pragma unroll
     for (int r = 0; r < ROWS; r++, out += g.out_row)

@@ -14,6 +14,7 @@
 #include "cuda/common/pipeline.h"
 #include "cuda/common/cluster.h"
 #include "cuda/common/wgmma.h"
+#include "cuda/matmul/straight_copies.h"
 
 /* The plan: tiles, partial sums, and where copied operands lie. */
 struct wgmma_f16_plan {
