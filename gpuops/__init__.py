@@ -14,16 +14,23 @@ from __future__ import annotations
 try:
     from . import _core as _core
 except ImportError:
-    # Python looks first where it is started: in a clone, at the source of what is installed.
+    # Python looks first where it is started: in a clone, at the source of what is installed,
+    # elsewhere perhaps at a file of one's own that is called numpy.py.
     from pathlib import Path as _Path
 
     _folder = _Path(__file__).parent
-    if any(_folder.glob("_core*.so")) or not (_folder.parent / "setup.py").exists():
-        raise
-    raise ImportError(
-        f"{_folder} is the source of gpuops, and nothing is built in it: run `make build` "
-        "there, or start Python in another folder to use what is installed"
-    ) from None
+    if not any(_folder.glob("_core*.so")) and (_folder.parent / "setup.py").exists():
+        raise ImportError(
+            f"{_folder} is the source of gpuops, and nothing is built in it: run `make build` "
+            "there, or start Python in another folder to use what is installed"
+        ) from None
+    import numpy as _numpy
+
+    if not hasattr(_numpy, "ndarray"):
+        raise ImportError(
+            f"gpuops needs NumPy, and found {_numpy.__file__} in its place: rename that file"
+        ) from None
+    raise
 
 from . import environment as _environment
 from . import errors

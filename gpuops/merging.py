@@ -15,6 +15,7 @@ from . import _core
 from ._call import reduction as _reduction
 from ._call import road as _road
 from ._call import runs as _runs
+from ._call.arguments import read_axes
 from ._call.reduction import NO_VALUE
 from .arrays import DeviceArray
 from .devices import locate
@@ -139,7 +140,7 @@ def states(op: str | Callable[..., Any], a: Any, axis: int | tuple[int, ...] | N
     >>> gpuops.finish(gpuops.merge(s, t)) == gpuops.sum(x)
     np.True_
     """
-    word = _reduction.word(op)
+    word = _reduction.word(op, "states")
     exact = _reduction.exactness(word, exact)
     a = _road.operand(word, "a", a, native=False)
     have = a.dtype if a.dtype.isnative else a.dtype.newbyteorder("=")
@@ -149,7 +150,7 @@ def states(op: str | Callable[..., Any], a: Any, axis: int | tuple[int, ...] | N
         a = DeviceArray(a._buffer)  # results are ours, also of other libraries' arrays
     elif word.startswith("arg") and not a.dtype.isnative:
         a = a.astype(have)
-    axes = None if axis is None else _road.axes(word, "axis", axis, a.ndim)
+    axes = read_axes(word, axis, a.ndim, several=False)
     start = 0 if exact else _road.index("states", "start", start)
     if start < 0:
         raise ValueError(f"states: start is a number of terms, not {start}")

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays import DeviceArray
 from ..errors import brief
-from .meaning import refuse_lazy
+from .meaning import refuse_lazy, refuse_meaning
 from .rdf_exclude import Excluding
 from .rdf_sums import shares
 
@@ -132,7 +132,7 @@ def _array(name: str, labels, n: int) -> np.ndarray:
     labels = labels.get() if isinstance(labels, DeviceArray) else labels
     if not isinstance(labels, np.ndarray):
         try:
-            labels = np.asarray(labels)
+            labels = np.asanyarray(labels)  # which may have a mask
         except ValueError as error:
             raise ValueError(f"rdf: {name}: {error}") from None
     if labels.shape != (n,):
@@ -215,7 +215,9 @@ def _excluded(exclude, sizes, keep) -> list[np.ndarray] | None:
         return None
     each = _each_set("exclude", exclude, len(sizes) == 2)
     labels = [_array(name, label, n) for (name, label), n in zip(each, sizes, strict=True)]
-    for (name, _), label in zip(each, labels, strict=True):
+    for (name, given), label in zip(each, labels, strict=True):
+        if isinstance(label, np.ma.MaskedArray):
+            refuse_meaning("rdf", name, label, behind=label is not given)
         if label.dtype.kind not in "iu" and label.size:
             raise TypeError(
                 f"rdf: {name} must be integers, one for each point, not {label.dtype}"

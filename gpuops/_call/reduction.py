@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import _core
 from ..arrays import DeviceArray
-from ..errors import flag
+from ..errors import brief, flag
 from . import road as _road
 
 WORDS = tuple(_core.reductions())
@@ -28,19 +28,20 @@ class _NoValue:
 NO_VALUE = _NoValue()
 
 
-def word(op) -> str:
+def word(op, function: str = "reduce") -> str:
     name = getattr(op, "__name__", None) if callable(op) else op
     if isinstance(op, np.ufunc):
         name = _UFUNCS.get(name, name)
     if isinstance(name, str) and name in WORDS:
         return name
-    if isinstance(op, (int, tuple)) and not isinstance(op, bool):
+    if function == "reduce" and isinstance(op, (int, tuple)) and not isinstance(op, bool):
         raise TypeError(
             f"reduce: the operation comes second and the axis third: "
             f"reduce(a, 'sum', {op}), or gpuops.sum(a, {op})"
         )
     kind = ValueError if isinstance(op, str) else TypeError
-    raise kind(f"reduce: there is no operation {op!r}, only {', '.join(WORDS)}")
+    words = ", ".join(WORDS)
+    raise kind(f"{function}: there is no operation {brief(op)}, only {words}")
 
 
 def exactness(word: str, exact) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .._call.meaning import read
 from .._call.rdf_sums import Sums
 from ..errors import brief
 from .text import writable
@@ -161,6 +162,8 @@ class RdfResult:
         ------
         ValueError
             An r outside the edges.
+        TypeError
+            An r that is no number, or a masked array.
 
         Examples
         --------
@@ -174,7 +177,10 @@ class RdfResult:
         near = self._made_by().near.mean()
         n = np.cumsum(np.where(np.isnan(near), 0.0, near), axis=-1)
         if r is not None:
-            at = np.asarray(r, np.float64)
+            at = read("coordination", "r", r)
+            if at.dtype.kind not in "biuf":
+                raise TypeError(f"coordination: r must be numbers, not {brief(r)}")
+            at = at.astype(np.float64)
             if not ((at >= self.edges[0]) & (at <= self.edges[-1])).all():
                 raise ValueError(
                     f"coordination: r must be between {self.edges[0]:g} and "

@@ -98,6 +98,12 @@ def test_bad_arguments(device):
         gpuops.matmul(a, a, out=np.empty((3, 2)), device=device)
     with pytest.raises(ValueError, match="read-only"):
         gpuops.matmul(a, a, out=layout(a, "readonly"), device=device)
+    for x, y in ((2, a), (a, 2.0), (np.float32(2), a)):
+        with pytest.raises(
+            ValueError, match=r"by a number with gpuops.multiply_add\(a, b, 0\)$"
+        ):
+            gpuops.matmul(x, y, device=device)
+        assert (gpuops.multiply_add(x, y, 0, device=device) == 2).all()  # as it says
     with pytest.raises(TypeError, match="matmul"):
         gpuops.matmul(a.astype(object), a, device=device)
     with pytest.raises(ValueError, match="precision is 'double', expected None, 'highest'"):

@@ -40,7 +40,7 @@ class Column:
     """A column of a table: a name, an index, and its values behind __array__."""
 
     def __init__(self, values):
-        self.values = np.asarray(values)
+        self.values = np.asanyarray(values)
 
     def __array__(self, dtype=None, copy=None):
         return self.values
@@ -90,7 +90,8 @@ def test_masked_labels_and_strings_of_variable_length():
         assert got.types.tolist() == ["A", "B"]
         same_bits(got.counts, want.counts)
     mixed = np.ma.array([1.0, 9, np.nan, 2], mask=[0, 1, 0, 0])
-    assert gpuops.rdf(points[:4], 1, 8, types=mixed).types.tolist() == [1.0, 2.0]
+    for labels in (mixed, Column(mixed)):
+        assert gpuops.rdf(points[:4], 1, 8, types=labels).types.tolist() == [1.0, 2.0]
 
 
 def test_the_word_nan_is_a_label():

@@ -317,6 +317,11 @@ def test_what_does_not_merge_is_told():
         gpuops.states("sum", a, where=[True] * 3)
     with pytest.raises(np.exceptions.AxisError):
         gpuops.states("sum", a, axis=1)
+    for op in (a, 0):  # where reduce has the array, and the axis
+        with pytest.raises(
+            TypeError, match=r"^states: there is no operation .*, only sum, prod"
+        ):
+            gpuops.states(op, "sum")
 
 
 def test_nothing_warns():

@@ -72,6 +72,14 @@ def test_every_public_name_is_there():
         _ = gpuops.nope
 
 
+def test_a_file_that_is_called_as_numpy_is(tmp_path):
+    """Of a learner's own, beside what they run: the import named no file."""
+    (tmp_path / "numpy.py").write_text("")
+    code = "try: import gpuops\nexcept ImportError as error: print(error)"
+    said = python(code, PYTHONPATH=str(tmp_path)).stdout
+    assert said.endswith(f"found {tmp_path}/numpy.py in its place: rename that file\n")
+
+
 def test_functions_stay_functions_when_modules_are_imported():
     code = (
         "import gpuops.jacobi, gpuops.rdf, gpuops.devices, gpuops;"

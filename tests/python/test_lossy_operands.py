@@ -98,6 +98,13 @@ def test_every_argument_is_asked():
         lambda: gpuops.jacobi_step(square, v, v, alpha=one),
         lambda: gpuops.rdf(Gives(np.ma.array(points)), 0.5, 10),
         lambda: gpuops.rdf(points, one, 10),
+        lambda: gpuops.rdf(
+            points, 0.5, exclude=np.ma.array([0, 0, 1, 1, 2], mask=[1] + [0] * 4)
+        ),
+        lambda: gpuops.rdf(points, 0.5, exclude=Gives(np.ma.zeros(5, int))),
+        lambda: gpuops.rdf(points, 0.5).coordination(np.ma.array([0.1, 0.2], mask=[0, 1])),
+        lambda: gpuops.rdf(points, 0.5).coordination(Gives(np.ma.array(0.1))),
+        lambda: gpuops.states("sum", Gives(MASKED)),
         lambda: gpuops.stencil(Gives(np.ma.ones(3)), 8),
         lambda: gpuops.to_device(Gives(MASKED), "cpu"),
     ):
@@ -162,6 +169,15 @@ def test_the_way_out_is_one_that_they_have(kind, way):
     with pytest.raises(TypeError) as error:
         gpuops.add(kind(), 1.0)
     assert advised(error) == way
+
+
+def test_a_sparse_matrix_that_becomes_no_csr():
+    """As GCXS of the package sparse; np.asarray of one raises."""
+    kind = module("sparse.gcxs", **SPARSE | {"todense": lambda self: 2 * np.eye(2)})
+    for solve in (gpuops.jacobi, lambda A, f: gpuops.jacobi_step(A, f, np.zeros(2))):
+        with pytest.raises(TypeError, match="A is a sparse matrix") as error:
+            solve(kind(), np.ones(2))
+        solve(eval(advised(error), {"A": kind()}), np.ones(2))
 
 
 def test_sparse_matrices_of_scipy_by_the_advice():
@@ -299,6 +315,7 @@ def test_a_scalar_has_no_axis_in_a_tuple(op, axis, place):
         lambda: function(device, axis=axis),
         lambda: function(3.0, axis=axis, device=place),
         lambda: gpuops.reduce(a, op, axis=axis, device=place),
+        lambda: gpuops.states(op, a, axis=axis, device=place),
     ):
         with pytest.raises(np.exceptions.AxisError, match=rf"{op}: axis {axis[0]} is out of"):
             call()

@@ -111,6 +111,18 @@ BESIDE = [
     ),
     ("__device__ float p(float x) { if (x > 1) return x; }\n", "a[0] = p(n);", 1, "non-void"),
     (
+        "__device__ __noinline__ float p(int n) { float s = 0; while (n--) s += n; }\n",
+        "a[0] = p(n);",
+        1,
+        "no return statement in function returning non-void",
+    ),
+    (
+        "__device__ int p(int x) { if (x > 1) { if (x > 2) return 1; } else return 2; }\n",
+        "a[0] = p(n);",
+        1,
+        "non-void function",
+    ),
+    (
         "__device__ int p(int x) { switch (x) { case 1: return 2; } }\n",
         "a[0] = p(n);",
         1,
@@ -141,6 +153,17 @@ def test_what_stands_beside_the_kernel(before, text, line, words):
 )
 def test_no_name_of_sim_s_own(source, words):
     assert words in said_of(source)
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["cooperative_groups.h", "cuda_bf16.h", "curand_kernel.h", "helper_math.h", "mma.h"],
+)
+def test_a_header_that_sim_has_not(header):
+    """With a CUDA toolkit in the include path, and without."""
+    said = said_of(f"\n#include <{header}>\n" + KERNEL % "")
+    assert re.match(rf"line 2: .*{header}.*; docs/sim.md lists what", said), said
+    assert said.splitlines()[1:] == [f"    #include <{header}>"]
 
 
 def test_what_nvcc_takes_stays():

@@ -71,6 +71,7 @@ def test_a_loop_without_an_end_that_stores(impatient):
     [
         "while (true);",
         "for (unsigned char c = 0; c < 256; c++);",
+        "for (float t = 0; t != 1.f; t += 0.1f);",
         "for (int i = 0; i < 10;) flag[50] = i;",
         "do block = 0; while (block < 3);",
         "L: goto L;",

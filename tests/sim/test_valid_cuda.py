@@ -27,6 +27,10 @@ SPELLINGS = [
     "__global__ void k(int *a) { *a = f(); }",
     "__global__ void k(int *a)\n{\n#if __CUDA_ARCH__ >= 600\n*a = 7;\n#endif\n}",
     "static __constant__ int c[2] = {7, 8};\n__global__ void k(int *a) { *a = c[0]; }",
+    "using namespace std;\n__device__ int count = 4, data = 3;\n"
+    "__global__ void k(int *a) { *a = count + data; }",
+    "__global__ void k(int *a) { atomicAdd_block(a, 3); atomicAdd_system(a, 4); "
+    "__nanosleep(9); }",
     "__managed__ int m = 7;\n__global__ void k(int *a) { *a = m; }",
     "__global__ void k(int *a) { int __shared__ s[2]; volatile __shared__ int t, *p; t = 7; "
     "p = &t; s[1] = *p; *a = s[1]; }",
@@ -54,11 +58,14 @@ def test_every_kernel_is_among_the_program_s():
     program = gpuops.compile(
         "void __global__ one(int *a) { *a = 1; }\n#define K(n) __global__ void n(int *a) "
         "{ *a = 2; }\nK(two) K(three)\n__global__ void four(int &a, int (*b)[4]) "
-        "{ a = b[0][1]; }\n"
+        "{ a = b[0][1]; }\ntemplate <class A, class B> struct pair { A a; B b; };\n"
+        "__global__ void five(int *a, pair<int, int> v) { *a = v.b; }\n"
     )
-    assert list(program.kernels) == ["one", "two", "three", "four"]
+    assert list(program.kernels) == ["one", "two", "three", "four", "five"]
     with pytest.raises(TypeError, match="parameter 0 has a type that Python cannot pass"):
         program.four[1, 1](1, np.zeros(4, "i4"))
+    with pytest.raises(TypeError, match="parameter 1 has a type that Python cannot pass"):
+        program.five[1, 1](np.zeros(1, "i4"), (1, 2))
 
 
 def test_a_constructor_that_calls_what_is_virtual():
