@@ -211,7 +211,10 @@ class DeviceArray(_core.Handle):
 
 def _refuse(symbol: str, function: str):
     def operator(self, *others) -> NoReturn:
-        raise TypeError(f"a DeviceArray has no operator {symbol}: use {function}")
+        way = function
+        if self.dtype.kind == "u":  # which has no -1 but is computed modulo
+            way = way.replace("-1", str(np.iinfo(self.dtype).max))
+        raise TypeError(f"a DeviceArray has no operator {symbol}: use {way}")
 
     return operator
 

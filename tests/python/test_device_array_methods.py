@@ -140,3 +140,11 @@ def test_the_advice_for_a_difference():
         with pytest.raises(TypeError, match=r"multiply_add\(b, -1, a\)"):
             a - b
         assert gpuops.multiply_add(b, -1, a).get().tolist() == [4, -2]
+    for dtype in ("u1", "u2", "u4", "u8"):
+        have = np.array([5, 7], dtype), np.array([1, 9], dtype)
+        a, b = (gpuops.to_device(v, "cpu") for v in have)
+        with pytest.raises(TypeError, match=r"use gpuops.multiply_add\(b, \d+, a\)$") as error:
+            a - b
+        way = str(error.value).partition("use ")[2]
+        found = eval(way, {"gpuops": gpuops, "a": a, "b": b})
+        assert found.get().tolist() == (have[0] - have[1]).tolist()
