@@ -34,6 +34,7 @@ SPELLINGS = [
     "__managed__ int m = 7;\n__global__ void k(int *a) { *a = m; }",
     "__global__ void k(int *a) { int __shared__ s[2]; volatile __shared__ int t, *p; t = 7; "
     "p = &t; s[1] = *p; *a = s[1]; }",
+    "__global__ void k(int *a) { static __shared__ int s[2]; s[1] = 7; *a = s[1]; }",
     "__global__ void k(int *a) { extern __shared__ int s[][4]; s[1][2] = 7; *a = s[1][2]; }",
     "extern __shared__ __align__(16) char raw[];\n__global__ void k(int *a) { int *s = "
     "reinterpret_cast<int *>(raw); s[3] = 7; *a = s[3]; }",
