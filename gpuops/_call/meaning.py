@@ -114,6 +114,8 @@ def read(op: str, name: str, x) -> np.ndarray:
     try:
         a = _described(x) if hasattr(x, "__array_interface__") else np.asanyarray(x)
     except (TypeError, ValueError, OverflowError) as error:
+        if getattr(x, "shape", x) is None:  # a dataset of h5py that holds nothing
+            return np.array(None)
         kinds = (OverflowError, TypeError, ValueError)  # others' own take other arguments
         kind = next(kind for kind in kinds if isinstance(error, kind))
         raise kind(f"{op}: {name}: {error}") from error

@@ -219,6 +219,10 @@ def test_arrays_that_numpy_does_not_see(a):
     assert gpuops.sum(eval(way, {"np": np, "a": a})) == 3
 
 
+def shapeless(self, dtype=None, copy=None):
+    return np.empty(self.shape)  # a TypeError about shapes
+
+
 @pytest.mark.parametrize(
     ("a", "kind", "words"),
     [
@@ -229,6 +233,11 @@ def test_arrays_that_numpy_does_not_see(a):
         ([None, 1], TypeError, "a is a list of objects; expected"),
         (int, TypeError, "a is a type; expected"),
         (module("h5py", shape=None)(), TypeError, "a is a Theirs; expected"),
+        (
+            module("h5py", shape=None, __array__=shapeless)(),
+            TypeError,
+            "a is a Theirs; expected",
+        ),
     ],
     ids=lambda x: "" if isinstance(x, list) else None,
 )
