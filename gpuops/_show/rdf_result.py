@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._call.meaning import read
+from .._call.operands import rounded
 from .._call.rdf_sums import Sums
 from ..errors import brief
 from .text import writable
@@ -118,6 +119,7 @@ class RdfResult:
     # ---- numbers ----
 
     @property
+    @rounded
     def error(self) -> np.ndarray:
         """The standard error of `g`, of the shape of `g`; NaN with fewer than two blocks.
 
@@ -139,6 +141,7 @@ class RdfResult:
                 error = error / (4 / 3 * math.pi * np.diff(self.edges**3))
         return error[0, 0] if self.types is None else error
 
+    @rounded
     def coordination(self, r: Any = None) -> np.ndarray:
         """n(r): the mean number of neighbours between edges[0] and r.
 
@@ -192,6 +195,7 @@ class RdfResult:
             n = n[..., k] + part * (n[..., k + 1] - n[..., k])
         return n[0, 0] if self.types is None else n
 
+    @rounded
     def first_shell(self, first: Any = None, second: Any = None) -> FirstShell:
         """The first peak, the minimum after it, and the neighbours up to there.
 
@@ -231,6 +235,7 @@ class RdfResult:
         n = n if self.types is None else n[i, k]
         return FirstShell(*(float(v) for v in (self.r[peak], g[peak], self.r[end], n)))
 
+    @rounded
     def __add__(self, other: RdfResult) -> RdfResult:
         if not isinstance(other, RdfResult):
             return NotImplemented

@@ -122,6 +122,24 @@ def test_after_an_error():
         assert np.float64([ODD]).astype("f")[0] == 2**24 + 2
 
 
+def test_what_is_made_of_the_result_of_rdf():
+    points = np.stack(np.meshgrid(*[np.arange(6.0)] * 3), -1).reshape(-1, 3)
+    frames = [points, points * 0.97, points * 1.01]
+    found = gpuops.rdf(frames, 2.5, 37, box=(6.1, 6.1, 6.1), device="cpu")
+    made = [
+        lambda: found.coordination([0.3, 1.1, 2.4]),
+        lambda: found.error,
+        lambda: np.array(found.first_shell()),
+        lambda: (found + found).g,
+    ]
+    expected = [make() for make in made]
+    for bits in (UPWARD, FLUSH):
+        with mode(bits):
+            results = [make() for make in made]
+        for one, want in zip(results, expected, strict=True):
+            engine.same_bits(one, want)
+
+
 def test_stencil_and_sparse():
     half = np.float16([2.0**-20, 1.0, 2.0**-20])
     with mode(FLUSH):
