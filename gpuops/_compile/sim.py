@@ -47,9 +47,11 @@ CHECKED = [
 # OpenCL C takes a distance modulo the width. So does x86, but not what gcc makes of a constant.
 SHIFTS = ["-Werror=shift-count-overflow", "-Werror=shift-count-negative"]
 # Of the C library what nobody sees being called: a copy of a structure, made by the compiler.
-# All else that is found in no other place is no function of CUDA's.
+# All else that is found in no other place is no function of CUDA's. A function called _init or
+# _fini does not run when the library is opened or closed.
 LINKED = [
-    *["-shared", "-nostdlib", "-Wl,-z,defs"],
+    *["-shared", "-nostdlib", "-Wl,-z,defs", "-Wl,-init=no-function"],
+    "-Wl,-fini=no-function",
     *(f"-Wl,--wrap={name}" for name in ("memcpy", "memset", "memmove", "memcmp")),
 ]
 _COMPILER = re.compile(r"gop_sim_compiler \{ gcc = (\d+), clang = (\d+) \}")

@@ -4,6 +4,7 @@ A library whose constructors run kernels' code ended Python when it was opened.
 """
 
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -127,6 +128,29 @@ def test_a_destructor_at_file_scope():
         gpuops.compile(
             "struct S { int a = 4; __device__ ~S() {} };\n__device__ S v;\n" + KERNEL
         )
+
+
+def test_a_static_member_of_a_template():
+    source = "template <class T> struct S { static int v; };\n"
+    source += "template <class T> int S<T>::v = threadIdx.x;\n"
+    with pytest.raises(
+        gpuops.CompileError, match=r"line 2: the value of S<int>::v is computed"
+    ):
+        gpuops.compile(source + "__global__ void k(float *a) { a[0] = S<int>::v; }")
+
+
+@pytest.mark.parametrize("name", ["_init", "_fini"])
+def test_what_a_linker_would_have_run(name):
+    """Of these names alone, and without a word of the compiler's."""
+    script = f"""
+import numpy as np, gpuops
+source = 'extern "C" void {name}() {{ *(volatile int *)0 = 1; }}'
+k = gpuops.compile(source + '__global__ void k(float *a) {{ a[0] = 1; }}', 'sim')
+k[1, 1](a := np.zeros(1, 'f4'))
+print(a[0])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "1.0\n")
 
 
 def test_a_static_variable_of_a_kernel_has_a_constant_value():
