@@ -15,29 +15,47 @@ from .meaning import refuse_lazy
 # That one can go through, and which are no frames.
 _NO_FRAMES = (np.ndarray, DeviceArray, str, bytes, bytearray, memoryview, Mapping, Set)
 
+_PLAIN = (list, tuple, np.ndarray)
 _TABLES = ("pandas", "polars", "xarray")  # whose labels nothing in a result could keep
 
 # Other programs' frames, by the first part of a module's name: what to pass in their place.
 _PASS = {
-    "mdtraj": "points.xyz, and box=points.unitcell_vectors",
-    "chemfiles": "points.positions, and box=[*points.cell.lengths, *points.cell.angles]",
-    "freud": "points.points, and box=points.box.to_matrix().T",
-    "pymatgen": "points.cart_coords, and box=points.lattice.matrix",
+    "mdtraj": "{0}.xyz, and box={0}.unitcell_vectors",
+    "chemfiles": "{0}.positions, and box=[*{0}.cell.lengths, *{0}.cell.angles]",
+    "freud": "{0}.points, and box={0}.box.to_matrix().T",
+    "pymatgen": "{0}.cart_coords, and box={0}.lattice.matrix",
 }
 
 
-def _numbers(value):
+def _library(value) -> str:
+    return type(value).__module__.partition(".")[0]
+
+
+def _numbers(name: str, value):
     """What has an array to give, but is no array to the other operations."""
     if isinstance(value, (bytearray, memoryview)):
         return np.asarray(value)
-    if type(value).__module__.partition(".")[0] in _TABLES and hasattr(value, "to_numpy"):
+    library = _library(value)
+    if library in _TABLES and hasattr(value, "to_numpy"):
         return value.to_numpy()
+    if library in _PASS:  # the whole of another program's frame
+        verb = "is" if name[-1] == "]" else "are"
+        raise TypeError(
+            f"rdf: {name} {verb} {library}'s {type(value).__name__}: pass "
+            f"{_PASS[library].format(name)}"
+        )
     return value
 
 
 def operand(name: str, value):
     """Points as an array that the core takes."""
-    value = [*map(_numbers, value)] if isinstance(value, (list, tuple)) else _numbers(value)
+    if isinstance(value, (list, tuple)):
+        value = [
+            item if type(item) in _PLAIN else _numbers(f"{name}[{i}]", item)
+            for i, item in enumerate(value)
+        ]
+    else:
+        value = _numbers(name, value)
     a = _road.operand("rdf", name, value, "fiu")
     if a.dtype.kind in "iu":
         a = _road.cast("rdf", name, a, np.dtype(np.float64))
@@ -101,7 +119,7 @@ def is_pair(item) -> bool:
         return False
     if isinstance(item[0], (list, tuple)):  # a list of lists is an array
         return isinstance(item, tuple) and np.ndim(item[0]) == 2
-    return _has_rows(item[0])
+    return _has_rows(item[0]) or _library(item[0]) in _PASS
 
 
 def _has_rows(value) -> bool:
@@ -116,11 +134,7 @@ def refuse(points) -> None:
     """A sentence for what looks like frames and is not: the whole of another program's frame,
     and a single frame with its box in whatever order."""
     refuse_lazy("rdf", "points", points)
-    library = type(points).__module__.partition(".")[0]
-    if library in _PASS:
-        raise TypeError(
-            f"rdf: points are {library}'s {type(points).__name__}: pass {_PASS[library]}"
-        )
+    _numbers("points", points)
     if not isinstance(points, (tuple, list)) or len(points) != 2:
         return
     first, second = points
