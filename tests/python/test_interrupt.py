@@ -166,6 +166,22 @@ def test_signals_are_heard_within_a_product_of_few_outputs(name, threads):
     assert longest < max(LATENCY, (heard[-1] - heard[0]) / 2), f"{longest:.3f} s"
 
 
+def test_signals_are_heard_while_points_are_sorted():
+    """Millions of them, into cells of which each holds few: a long way to the first pair."""
+    points = np.random.default_rng(1).random((3_000_000, 3), np.float32)
+    heard = [time.monotonic()]
+    before = signal.signal(signal.SIGALRM, lambda *_: heard.append(time.monotonic()))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+        gpuops.rdf(points, 0.003, 9, box=(1, 1, 1), device="cpu", kernel="cells")
+        heard.append(time.monotonic())
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    longest = np.diff(heard).max()
+    assert longest < max(LATENCY, (heard[-1] - heard[0]) / 5), f"{longest:.3f} s"
+
+
 @needs_sim
 def test_a_handler_that_launches_a_kernel_itself():
     """While a lane of another one runs on the same thread."""

@@ -61,6 +61,7 @@ static gop_status check_points(const char *name, const gop_array *array, gop_are
     for (int64_t first = 0; first < size; first += 3072) {
         const int64_t end = first + 3072 < size ? first + 3072 : size;
         int bad = 0;
+        GOP_TRY(gop_interrupted());
         if (host.dtype == GOP_FLOAT32)
             for (int64_t i = first; i < end; i++) bad |= !(f[i] - f[i] == 0);
         else
@@ -118,6 +119,8 @@ void gop_rdf_cell(const gop_call *call, int64_t frame, double cell[9])
     }
 }
 
+enum { HEAR = 1 << 16 }; /* points between two checks for Ctrl-C */
+
 static void widen_bounds(double low[3], double high[3], int k, double value)
 {
     low[k] = value < low[k] ? value : low[k];
@@ -125,14 +128,15 @@ static void widen_bounds(double low[3], double high[3], int k, double value)
 }
 
 /* Widens the bounds of coordinates and of fractions by a frame of points on the host. */
-static void bound(const gop_array *points, int64_t frame, const double *cell, gop_pairs *pairs,
-                  double low[3], double high[3])
+static gop_status bound(const gop_array *points, int64_t frame, const double *cell,
+                        gop_pairs *pairs, double low[3], double high[3])
 {
     const int rows = points->ndim - 2;
     const char *at = points->data;
     if (rows) at += frame * points->strides[0];
     for (int64_t i = 0; i < points->shape[rows]; i++, at += points->strides[rows]) {
         double p[3], s[3];
+        if (i % HEAR == 0) GOP_TRY(gop_interrupted());
         for (int k = 0; k < 3; k++) {
             const char *value = at + k * points->strides[rows + 1];
             float narrow;
@@ -143,6 +147,7 @@ static void bound(const gop_array *points, int64_t frame, const double *cell, go
         gop_fractions(cell, p[0], p[1], p[2], s);
         for (int k = 0; k < 3; k++) widen_bounds(pairs->low, pairs->high, k, s[k]);
     }
+    return GOP_OK;
 }
 
 /* The call that reduces points to their least or largest along an axis; NULL: no memory. */
@@ -243,15 +248,12 @@ static void bound_places(const double *c, const double low[3], const double high
     }
 }
 
-static void bound_frame(const bounds *b, int64_t frame, const double *cell, gop_pairs *pairs,
-                        double low[3], double high[3])
+static gop_status bound_frame(const bounds *b, int64_t frame, const double *cell,
+                              gop_pairs *pairs, double low[3], double high[3])
 {
     double least[3], largest[3];
-    if (gop_array_size(b->points) == 0) return;
-    if (!stays(b->points)) {
-        bound(b->points, frame, cell, pairs, low, high);
-        return;
-    }
+    if (gop_array_size(b->points) == 0) return GOP_OK;
+    if (!stays(b->points)) return bound(b->points, frame, cell, pairs, low, high);
     const int64_t size = gop_array_size(&b->least),
                   begin = b->points->ndim == 3 ? 3 * frame : 0;
     for (int k = 0; k < 3; k++) least[k] = INFINITY, largest[k] = -INFINITY;
@@ -263,6 +265,7 @@ static void bound_frame(const bounds *b, int64_t frame, const double *cell, gop_
         widen_bounds(low, high, k, largest[k]);
     }
     bound_places(cell, least, largest, pairs);
+    return GOP_OK;
 }
 
 /* ---- how close together ---- */
@@ -360,7 +363,8 @@ gop_status gop_rdf_survey(const gop_call *call, double r_max, gop_frames *f, gop
         const int skew = cell[3] != 0 || cell[6] != 0 || cell[7] != 0;
         if (call->params.rdf.has_box && pairs->box < 1 + skew) pairs->box = 1 + skew;
         for (int k = 0; k <= (second > 0); k++)
-            bound_frame(&b[k], frame, call->params.rdf.has_box ? cell : NULL, pairs, low, high);
+            GOP_TRY(bound_frame(&b[k], frame, call->params.rdf.has_box ? cell : NULL, pairs,
+                                low, high));
     }
     pairs->bounded = 1;
     pairs->largest = 0;

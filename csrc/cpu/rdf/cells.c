@@ -20,8 +20,8 @@
 
 /* Sorts a set by cell, stable within a cell. The arrays have room for one more vector at the
  * end. */
-static void FN(sort_cells)(const gop_task *task, const cells *c, const cell_set *set,
-                           int second)
+static gop_status FN(sort_cells)(const gop_task *task, const cells *c, const cell_set *set,
+                                 int second)
 {
     const gop_pairs *p = &task->geometry.pairs;
     const gop_array *types = types_of(task, second);
@@ -34,6 +34,7 @@ static void FN(sort_cells)(const gop_task *task, const cells *c, const cell_set 
     for (int64_t i = 0; i < set->n; i++) {
         const T *at = from + i * row;
         double s[3];
+        if (i % HEAR == HEAR - 1) GOP_TRY(gop_interrupted());
         gop_fractions(box, at[0], at[col], at[2 * col], s);
         set->key[i] = (int32_t)gop_grid_cell(&c->grid, s);
         start[set->key[i]]++;
@@ -46,6 +47,7 @@ static void FN(sort_cells)(const gop_task *task, const cells *c, const cell_set 
     for (int64_t i = set->n - 1; i >= 0; i--) {
         const T *at = from + i * row;
         const int64_t to = --start[set->key[i]];
+        if (i % HEAR == HEAR - 1) GOP_TRY(gop_interrupted());
         x[to] = at[0], y[to] = at[col], z[to] = at[2 * col];
         if (types) set->types[to] = type_at(types, i);
     }
@@ -54,6 +56,7 @@ static void FN(sort_cells)(const gop_task *task, const cells *c, const cell_set 
     memset(x + set->n, 0, VECTOR * sizeof(T));
     memset(y + set->n, 0, VECTOR * sizeof(T));
     memset(z + set->n, 0, VECTOR * sizeof(T));
+    return GOP_OK;
 }
 
 /* Counts the pairs of all points of the group with the copied points. */
@@ -184,7 +187,7 @@ static gop_status rdf_cells(gop_ctx *ctx, const gop_task *task, int64_t step)
     const cells c = cells_of(task, at);
     (void)ctx, (void)step;
     for (int k = 0; k <= c.second; k++)
-        (is_float ? sort_cells_float32 : sort_cells_float64)(task, &c, &c.sets[k], k);
+        GOP_TRY((is_float ? sort_cells_float32 : sort_cells_float64)(task, &c, &c.sets[k], k));
     return count_in_slots(task, &at->slots,
                           is_float ? count_cells_float32 : count_cells_float64, &c,
                           (c.sets[0].n + ITEM - 1) / ITEM);
