@@ -61,7 +61,7 @@ except gpuops.DeviceError as mistake:
     print(textwrap.fill(str(mistake), 96))
 # %% [markdown]
 # `kernel.cu:5` is line 5 of the source: count from the line of `ADD = """`, or let JupyterLab do it (View,
-# Show Line Numbers). The last block has 1024 - 1000 = 24 threads too many. On a GPU they read and write what lies behind
+# Show Line Numbers). The last block has 1024 - 1000 = 24 threads too many. On a GPU they read and write what lies after
 # the arrays, and mostly nobody notices until much later. So the number of blocks is `n` divided by the
 # block's size, *rounded up*, and the kernel has its bounds check.
 #

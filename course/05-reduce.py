@@ -140,7 +140,7 @@ IN_PLACE = STEPS["3 sequential"].replace("const int *v, int *part", "int *v").re
 mistake(IN_PLACE, (4, 256), v.copy())
 # %% [markdown]
 # **Reading past the end** (step 7). A thread adds `v[i] + v[i + 256]` while `i < n`; where n is no multiple
-# of 512 the second one may lie behind the array. (`atomicAdd(&x, s)` adds `s` to `x`, and no other thread comes
+# of 512 the second one may lie past the end of the array. (`atomicAdd(&x, s)` adds `s` to `x`, and no other thread comes
 # between its load and its store.)
 # %%
 GREEDY = """

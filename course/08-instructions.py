@@ -71,7 +71,7 @@ for name, pragma in {"a loop": "", "unrolled": "#pragma unroll"}.items():
 # %% [markdown]
 # ## Exercise
 #
-# Element i gets the sum of 16 elements. The first lies d behind it, and after the last element of the array comes the
+# Element i gets the sum of 16 elements. The first lies d places after it, and after the last element of the array comes the
 # first again: `a[(i + d + k) % n]` for k from 0 to 15, as in the lecture's histogram of pairs, with 0 <= d < n and
 # n >= 16. Remove the remainder: the same bits, no `%`, no `/`.
 # %%
