@@ -9,8 +9,6 @@
 # Everything here runs without a GPU: `device="sim"` imitates one on the CPU and says what is wrong with a kernel. sim
 # counts what a GPU would do, but cannot say how long a GPU would take.
 # %%
-import textwrap
-
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -58,7 +56,7 @@ careless = gpuops.compile(ADD.replace("if (i < n) ", ""), device="sim")
 try:
     careless[4, 256](a, b, np.empty_like(a), n)
 except gpuops.DeviceError as mistake:
-    print(textwrap.fill(str(mistake), 96))
+    print(mistake)
 # %% [markdown]
 # `kernel.cu:5` is line 5 of the source: count from the line of `ADD = """`, or let JupyterLab do it (View,
 # Show Line Numbers). The last block has 1024 - 1000 = 24 threads too many. On a GPU they read and write what lies after

@@ -17,8 +17,6 @@
 # | 3.x to 6.x | warps | between the two: lines of 128 bytes where a cache keeps them, else sectors of 32 |
 # | 7.0 and later | warps | sectors of 32 bytes |
 # %%
-import textwrap
-
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -163,7 +161,7 @@ print(turned[:3], turned[256:259])
 try:
     gpuops.compile(TURN.replace("__syncthreads();", ""), device="sim")[2, 256](b, turned)
 except gpuops.DeviceError as mistake:
-    print(textwrap.fill(str(mistake).partition("\n")[0], 96))
+    print(mistake)
 # %% [markdown]
 # Step by step, the first block: move the slider. Arrows go from an element to the thread that loads it (blue), and from a
 # thread to the element that it stores (orange).

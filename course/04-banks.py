@@ -164,7 +164,7 @@ for ax, source in zip(axes, (TILED.replace("WIDTH", "32"), KERNEL)):
     try:
         kernel = tile(source)
     except gpuops.Error as mistake:
-        ax.set_title(textwrap.fill(str(mistake), 96), loc="left", fontsize="medium")
+        ax.set_title(textwrap.fill(str(mistake).partition("\n")[0], 96), loc="left", fontsize="medium")
         ax.set_axis_off()
         continue
     line = max(i.line for i in kernel.accesses if (i.space, i.kind) == ("shared", "load"))

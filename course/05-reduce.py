@@ -19,8 +19,6 @@
 # | 6 | complete | the rounds are unrolled, for a block size known to the compiler | 50.64 |
 # | 7 | cascaded | each thread adds many numbers first | 77.21 |
 # %%
-import textwrap
-
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -118,7 +116,7 @@ def mistake(source, place, *args):
     try:
         gpuops.compile(source, device="sim")[place](*args)
     except gpuops.DeviceError as found:
-        print(textwrap.fill(str(found), 96))
+        print(found)
     else:
         raise AssertionError("no mistake was found")
 

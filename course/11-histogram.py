@@ -9,8 +9,6 @@
 # particles: 58.23 s on one core; 16.3 s on a GPU with counters in global memory; 1.9 s with counters in shared
 # memory; below 1 s with the whole problem in one launch.
 # %%
-import textwrap
-
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -67,7 +65,7 @@ p = rng.uniform(0, 1, (n, 3)).astype("f4")
 try:
     gpuops.compile(PAIRS.replace("COUNT", "h[bin]++"), device="sim")[3, 128](p, np.zeros(64, "i4"), n, 1 / 64)
 except gpuops.DeviceError as mistake:
-    print(textwrap.fill(str(mistake), 96))
+    print(mistake)
 # %% [markdown]
 # With the checks off the kernel runs to its end, and loses counts:
 # %%
