@@ -119,7 +119,7 @@ def _choices(v: np.ndarray, total: int) -> Iterator[tuple[np.ndarray, str, str]]
         yield (
             np.minimum(i // step + 1, _ALL // step),
             (f"v[0] to v[{step - 1}] once, and those after them more often"),
-            f"the grid has {_ALL} threads, so a thread goes on {_ALL} elements later, not {step}",
+            f"of {_ALL} threads in the grid each goes on {_ALL} elements later, not {step}",
         )
     for few in 2 ** np.arange(8):
         words = f"threads 0 to {few - 1}" if few > 1 else "thread 0"

@@ -25,7 +25,8 @@ from tree import API, LADDERS, TREE  # noqa: E402
 
 PAGES = sorted([*DOCS.glob("*.md"), *(DOCS / "speed-log").glob("*.md")])
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)\s]+)\)")
-MADE = {"ladders", "api", *TREE}  # folders, their lists, and the sections, which stage.py writes
+# Folders, their lists, and the sections: stage.py writes them.
+MADE = {"ladders", "api", *TREE}
 
 
 @pytest.fixture(scope="module")
