@@ -62,7 +62,7 @@ static PyObject *plan_dict(const gop_request *r, const gop_explanation *plan,
 static int imagine_output(gop_request *r)
 {
     gop_array inferred[GOP_MAX_OUTPUTS];
-    if (gop_infer_outputs(&r->call, inferred) != GOP_OK) return gop_raise(), -1;
+    if (gop_done(gop_infer_outputs(&r->call, inferred)) < 0) return -1;
     gop_array_assign(&r->call.out[0], &inferred[0]);
     r->call.out[0].data = NULL;
     r->call.out[0].where = r->on_device ? r->options.device : (gop_device){GOP_CPU, 0};
@@ -124,13 +124,11 @@ static PyObject *time_request(gop_request *r, PyObject *warmup, PyObject *repeat
     const long n_warmup = PyLong_AsLong(warmup), n_repeat = PyLong_AsLong(repeat);
     const int is_cold = PyObject_IsTrue(cold);
     if (PyErr_Occurred()) return NULL;
-    if (n_warmup < 0 || n_repeat < 1 || n_repeat > 1000000 || n_warmup > 1000000) {
-        PyErr_Format(PyExc_ValueError,
-                     "time: n_warmup is %ld and n_repeat %ld, expected 0 to "
-                     "1000000 and 1 to 1000000",
-                     n_warmup, n_repeat);
-        return NULL;
-    }
+    if (n_warmup < 0 || n_repeat < 1 || n_repeat > 1000000 || n_warmup > 1000000)
+        return PyErr_Format(PyExc_ValueError,
+                            "time: n_warmup is %ld and n_repeat %ld, expected 0 to "
+                            "1000000 and 1 to 1000000",
+                            n_warmup, n_repeat);
     PyObject *made = r->is_strict && r->out ? NULL : gop_make_output(r), *result = NULL;
     if (!made && PyErr_Occurred()) return NULL;
     gop_explanation p;
@@ -160,11 +158,9 @@ static int read_given(gop_request *r, PyObject *op, PyObject *inputs, PyObject *
     if (!r->name || gop_read_op(r->name, &r->call.op) < 0) return -1;
     const Py_ssize_t count = PyTuple_Size(inputs);
     if (count < 0) return -1;
-    if (count < 1 || count > GOP_MAX_INPUTS) {
-        PyErr_Format(PyExc_TypeError, "%s: %zd inputs, expected 1 to %d", r->name, count,
-                     GOP_MAX_INPUTS);
-        return -1;
-    }
+    if (count < 1 || count > GOP_MAX_INPUTS)
+        return gop_refuse(PyExc_TypeError, "%s: %zd inputs, expected 1 to %d", r->name, count,
+                          GOP_MAX_INPUTS);
     for (Py_ssize_t i = 0; i < count; i++) gop_add_input(r, PyTuple_GetItem(inputs, i));
     r->params = params;
     r->is_given = 1;
@@ -178,11 +174,9 @@ enum { ARGUMENTS = 7 }; /* op, inputs, params, out, device, kernel, tunables */
 static int read_request(PyObject *const *arguments, Py_ssize_t count, gop_request *r)
 {
     gop_request_begin(r);
-    if (count < ARGUMENTS) {
-        PyErr_SetString(PyExc_TypeError,
-                        "expected op, inputs, params, out, device, kernel, tunables");
-        return -1;
-    }
+    if (count < ARGUMENTS)
+        return gop_refuse(PyExc_TypeError,
+                          "expected op, inputs, params, out, device, kernel, tunables");
     r->is_strict = 1;
     if (read_given(r, arguments[0], arguments[1], arguments[2]) < 0) return -1;
     r->out = r->target = arguments[3] == Py_None ? NULL : arguments[3];
@@ -206,11 +200,10 @@ static PyObject *core_time(PyObject *module, PyObject *const *arguments, Py_ssiz
 {
     gop_request r;
     PyObject *said = NULL;
-    if (count != ARGUMENTS + 3) {
-        PyErr_SetString(PyExc_TypeError, "time: expected the arguments of run, then n_warmup, "
-                                         "n_repeat, cold");
-        return NULL;
-    }
+    if (count != ARGUMENTS + 3)
+        return PyErr_Format(PyExc_TypeError,
+                            "time: expected the arguments of run, then n_warmup, "
+                            "n_repeat, cold");
     if (read_request(arguments, count, &r) == 0)
         said = time_request(&r, arguments[ARGUMENTS], arguments[ARGUMENTS + 1],
                             arguments[ARGUMENTS + 2]);
@@ -227,7 +220,7 @@ static int read_and_infer(PyObject *arguments, const char *format, gop_request *
         read_given(r, op, inputs, params) < 0 || gop_read_inputs(r) < 0 ||
         gop_read_params(params, &r->call) < 0)
         return -1;
-    return gop_infer(&r->call) == GOP_OK ? 0 : (gop_raise(), -1);
+    return gop_done(gop_infer(&r->call));
 }
 
 static PyObject *core_infer(PyObject *module, PyObject *arguments)

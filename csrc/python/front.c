@@ -484,16 +484,14 @@ static int find_function(PyObject *name)
 {
     for (int f = 0; f < NFUNCTIONS; f++)
         if (PyUnicode_CompareWithASCIIString(name, signatures[f].name) == 0) return f;
-    PyErr_Format(PyExc_ValueError, "there is no function %R", name);
-    return -1;
+    return gop_refuse(PyExc_ValueError, "there is no function %R", name);
 }
 
 static int word_of(PyObject *name)
 {
     for (int word = 0; word < GOP_NARGUMENTS; word++)
         if (PyUnicode_Compare(name, gop_words[word]) == 0) return word;
-    PyErr_Format(PyExc_ValueError, "there is no word %R", name);
-    return -1;
+    return gop_refuse(PyExc_ValueError, "there is no word %R", name);
 }
 
 static int fill(gop_signature *s, PyObject *names)
@@ -545,10 +543,8 @@ static PyObject *front(PyObject *self, PyObject *arguments)
 static PyObject *call_of(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                          PyObject *said)
 {
-    if (count < 1 || !PyUnicode_Check(arguments[0])) {
-        PyErr_SetString(PyExc_TypeError, "call_of: expected the name of a function");
-        return NULL;
-    }
+    if (count < 1 || !PyUnicode_Check(arguments[0]))
+        return PyErr_Format(PyExc_TypeError, "call_of: expected the name of a function");
     const int f = find_function(arguments[0]);
     if (f < 0) return NULL;
     PyObject *given = gop_pack_tuple(arguments, count + (said ? PyTuple_Size(said) : 0));

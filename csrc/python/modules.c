@@ -74,11 +74,9 @@ static int read_addresses(PyObject *tuple, const void *pointers[], void *address
 {
     const Py_ssize_t count = PyTuple_Size(tuple);
     if (count < 0) return -1;
-    if (count > MAX_ARGUMENTS) {
-        PyErr_Format(PyExc_ValueError, "launch: %zd arguments, expected at most %d", count,
-                     MAX_ARGUMENTS);
-        return -1;
-    }
+    if (count > MAX_ARGUMENTS)
+        return gop_refuse(PyExc_ValueError, "launch: %zd arguments, expected at most %d", count,
+                          MAX_ARGUMENTS);
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *argument = PyTuple_GetItem(tuple, i);
         const gop_array *array = gop_buffer_array(argument);
@@ -89,11 +87,9 @@ static int read_addresses(PyObject *tuple, const void *pointers[], void *address
         } else if (PyArray_Check(argument)) {
             addresses[i] = PyArray_DATA((PyArrayObject *)argument);
             bytes[i] = (size_t)PyArray_ITEMSIZE((PyArrayObject *)argument);
-        } else {
-            PyErr_Format(PyExc_TypeError, "launch: argument %zd is no Buffer and no ndarray",
-                         i);
-            return -1;
-        }
+        } else
+            return gop_refuse(PyExc_TypeError,
+                              "launch: argument %zd is no Buffer and no ndarray", i);
     }
     return 0;
 }

@@ -30,16 +30,12 @@ void gop_read_as(gop_array *array, gop_dtype dtype)
 
 static int read_ndarray(PyObject *object, gop_array *array, int writable)
 {
-    if (!PyArray_Check(object)) {
-        PyErr_Format(PyExc_TypeError, "expected a numpy.ndarray or a Buffer, got %s",
-                     Py_TYPE(object) == &PyType_Type ? "a type" : "another object");
-        return -1;
-    }
+    if (!PyArray_Check(object))
+        return gop_refuse(PyExc_TypeError, "expected a numpy.ndarray or a Buffer, got %s",
+                          Py_TYPE(object) == &PyType_Type ? "a type" : "another object");
     PyArrayObject *ndarray = (PyArrayObject *)object;
-    if (writable && !PyArray_ISWRITEABLE(ndarray)) {
-        PyErr_SetString(PyExc_ValueError, "output array is read-only");
-        return -1;
-    }
+    if (writable && !PyArray_ISWRITEABLE(ndarray))
+        return gop_refuse(PyExc_ValueError, "output array is read-only");
     if (gop_read_dtype((PyObject *)PyArray_DESCR(ndarray), &array->dtype) < 0) return -1;
     read_layout(ndarray, array);
     if (!PyArray_ISNOTSWAPPED(ndarray)) array->stored = (1 + (int)array->dtype) | GOP_SWAPPED;
@@ -65,9 +61,8 @@ static int read_pair(PyObject *pair, gop_array *array, int writable)
     const gop_dtype from = writable ? dtype : array->dtype,
                     to = writable ? array->dtype : dtype;
     if (gop_can_cast(from, to) && gop_array_on_host(array)) return gop_read_as(array, dtype), 0;
-    PyErr_Format(PyExc_TypeError, "an array of %s is not cast to %s", gop_dtype_name(from),
-                 gop_dtype_name(to));
-    return -1;
+    return gop_refuse(PyExc_TypeError, "an array of %s is not cast to %s", gop_dtype_name(from),
+                      gop_dtype_name(to));
 }
 
 int gop_read_array(PyObject *object, gop_array *array, int writable)
@@ -76,10 +71,8 @@ int gop_read_array(PyObject *object, gop_array *array, int writable)
         return read_pair(object, array, writable);
     const gop_array *device = gop_buffer_array(object);
     if (device) {
-        if (writable && gop_buffer_readonly(object)) {
-            PyErr_SetString(PyExc_ValueError, "output array is read-only");
-            return -1;
-        }
+        if (writable && gop_buffer_readonly(object))
+            return gop_refuse(PyExc_ValueError, "output array is read-only");
         gop_array_assign(array, device);
         return 0;
     }
@@ -316,7 +309,7 @@ int gop_infer_output(gop_request *r)
 {
     gop_array inferred[GOP_MAX_OUTPUTS];
     gop_array *const out = &r->call.out[0], *const to = r->call.nout == 1 ? out : inferred;
-    if (gop_infer_outputs(&r->call, to) != GOP_OK) return gop_raise(), -1;
+    if (gop_done(gop_infer_outputs(&r->call, to)) < 0) return -1;
     if (to != out) gop_array_assign(out, to);
     out->where = r->options.device;
     gop_lay_out(&r->call, out);
@@ -330,10 +323,9 @@ PyObject *gop_new_ndarray(gop_array *array)
     if (!descr) return NULL;
     if (descr->type_num == NPY_VOID) {
         Py_DECREF((PyObject *)descr);
-        PyErr_SetString(PyExc_TypeError,
-                        "NumPy has no bfloat16 of its own: install ml_dtypes, or take the "
-                        "array by DLPack");
-        return NULL;
+        return PyErr_Format(PyExc_TypeError,
+                            "NumPy has no bfloat16 of its own: install ml_dtypes, or take the "
+                            "array by DLPack");
     }
     const int in_order = gop_is_c_order(array);
     for (int d = 0; d < array->ndim; d++) {

@@ -232,6 +232,9 @@ extern PyMethodDef gop_ask_functions[]; /* setup, setup_arguments */
 
 /* Raises the calling thread's failure as its Python exception. Always NULL. */
 PyObject *gop_raise(void);
+int gop_done(gop_status status); /* 0, or -1 with the exception of that failure */
+/* Raises an exception, with a sentence as PyErr_Format takes it. Always -1. */
+int gop_refuse(PyObject *exception, const char *format, ...);
 /* Returns 1 for NumPy's own native dtypes and bfloat16. */
 int gop_plain_dtype(const PyArray_Descr *descr, gop_dtype *out);
 int gop_read_dtype(PyObject *dtype, gop_dtype *out); /* of anything that numpy.dtype() takes */

@@ -315,7 +315,7 @@ static int run(gop_request *r)
         status = gop_run(&r->call, &r->options);
         Py_END_ALLOW_THREADS;
     }
-    return status == GOP_OK ? 0 : (gop_raise(), -1);
+    return gop_done(status);
 }
 
 static PyObject *finished(const gop_request *r, PyObject *result)
