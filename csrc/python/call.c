@@ -310,7 +310,7 @@ static PyObject *call_new(PyTypeObject *class, PyObject *arguments, PyObject *ke
         if (name) r->name = name;
         r->out = gop_out_of(out);
         r->finish = finish == Py_None ? NULL : finish;
-        if (gop_ask_out(r) == 0 && gop_read_how(r, how) == 0) return made;
+        if (gop_ask_libraries(r, NULL, 0) == 0 && gop_read_how(r, how) == 0) return made;
     }
     Py_XDECREF(made);
     return NULL;
@@ -321,7 +321,6 @@ static gop_request *anew(PyObject *self)
 {
     gop_request *const r = &((call *)self)->request;
     gop_code_ran(r);
-    r->options.made = 0;
     return r;
 }
 
