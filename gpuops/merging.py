@@ -15,6 +15,7 @@ from . import _core
 from ._call import reduction as _reduction
 from ._call import road as _road
 from ._call import runs as _runs
+from ._call.dtypes import cast_host
 from ._call.reduction import NO_VALUE
 from .arrays import DeviceArray
 from .devices import locate
@@ -197,7 +198,7 @@ def _tree(op: str, a, mask, axes, first: np.dtype, core: np.dtype, start: int, d
         device = device or a.device
         a, mask = a.get(), None if mask is None else _runs.host(mask)
     if first not in (a.dtype, accumulator) and first.kind not in "biu":
-        a = _road.cast_host(op, a, first)  # to a half first
+        a = cast_host(op, a, first)  # to a half first
     lines = _runs.Terms(a, axes)
     masked = None if mask is None else _runs.Terms(_runs.spread(mask, a.shape), axes)
     return _runs.Tree.of(op, lines, masked, start, accumulator, device)
@@ -317,7 +318,7 @@ def finish(s: State) -> Any:
         root = root + root.dtype.type(0.0)  # -0.0 becomes 0.0, in each part
         if s.op == "mean":
             root = _divided(root, s._count)
-    return _road.scalar(_road.cast_host(s.op, np.asarray(root), s._result).reshape(s.shape))
+    return _road.scalar(cast_host(s.op, np.asarray(root), s._result).reshape(s.shape))
 
 
 def _divided(root: np.ndarray, count) -> np.ndarray:

@@ -51,7 +51,7 @@ static PyObject *plan_dict(const gop_request *r, const gop_explanation *plan,
 {
     return Py_BuildValue(
         "{s:N,s:N,s:s,s:d,s:d,s:L,s:d,s:n,s:n,s:n,s:s}", "candidates", candidates, "device",
-        gop_device_pair(r->options.device), "kernel", plan->kernel, "bytes", plan->bytes,
+        gop_device_object(r->options.device), "kernel", plan->kernel, "bytes", plan->bytes,
         "sector_bytes", plan->sector_bytes, "launches", (long long)plan->launches, "flops",
         plan->flops, "upload_bytes", (Py_ssize_t)plan->upload_bytes, "download_bytes",
         (Py_ssize_t)plan->download_bytes, "scratch_bytes", (Py_ssize_t)plan->scratch_bytes,
@@ -335,24 +335,12 @@ static PyObject *call_choose(PyObject *self, PyObject *nothing)
     return gop_request_settle(r) == 0 ? gop_device_pair(r->options.device) : NULL;
 }
 
-/* Makes the device of a dict a gpuops.Device; takes the reference to the dict. */
-static PyObject *with_device(PyObject *facts)
-{
-    PyObject *pair = facts ? PyMapping_GetItemString(facts, "device") : NULL;
-    PyObject *place =
-        pair ? PyObject_CallFunctionObjArgs(gop_members[GOP_OF_at], pair, NULL) : NULL;
-    if (!place || PyDict_SetItemString(facts, "device", place) < 0) Py_CLEAR(facts);
-    Py_XDECREF(pair);
-    Py_XDECREF(place);
-    return facts;
-}
-
 /* plan() or plan(facts of a GPU that is not there) */
 static PyObject *call_plan(PyObject *self, PyObject *arguments)
 {
     PyObject *facts = NULL;
     if (!PyArg_ParseTuple(arguments, "|O:plan", &facts)) return NULL;
-    return with_device(plan_request(anew(self), facts));
+    return plan_request(anew(self), facts);
 }
 
 /* time(n_warmup, n_repeat, cold) */
@@ -360,7 +348,7 @@ static PyObject *call_time(PyObject *self, PyObject *arguments)
 {
     PyObject *warmup, *repeat, *cold;
     if (!PyArg_ParseTuple(arguments, "OOO:time", &warmup, &repeat, &cold)) return NULL;
-    return with_device(time_request(anew(self), warmup, repeat, cold));
+    return time_request(anew(self), warmup, repeat, cold);
 }
 
 int gop_call_ready(PyObject *module)

@@ -212,6 +212,11 @@ PyObject *gop_device_pair(gop_device device)
     return Py_BuildValue("(si)", gop_backend_name(device.backend), device.ordinal);
 }
 
+PyObject *gop_device_object(gop_device device)
+{
+    return PyObject_CallFunction(gop_members[GOP_OF_at], "(N)", gop_device_pair(device));
+}
+
 PyObject *gop_shape_tuple(int ndim, const int64_t *values)
 {
     PyObject *tuple = PyTuple_New(ndim);

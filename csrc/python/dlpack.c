@@ -80,16 +80,19 @@ static void delete_versioned(dl_versioned *managed)
     free_exported(managed->context);
 }
 
-/* Frees a capsule that was not consumed: a consumed one has another name. */
+/* The names of capsules of either struct; of one that was consumed, and has nothing to free. */
+static const char *const names[] = {"dltensor", "dltensor_versioned"};
+static const char *const used[] = {"used_dltensor", "used_dltensor_versioned"};
+
+/* Calls the deleter of what a capsule holds. */
 static void capsule_free(PyObject *capsule)
 {
-    void *managed;
-    if (PyCapsule_IsValid(capsule, "dltensor")) {
-        managed = PyCapsule_GetPointer(capsule, "dltensor");
-        delete_plain(managed);
-    } else if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
-        managed = PyCapsule_GetPointer(capsule, "dltensor_versioned");
-        delete_versioned(managed);
+    if (PyCapsule_IsValid(capsule, names[0])) {
+        dl_managed *managed = PyCapsule_GetPointer(capsule, names[0]);
+        if (managed->deleter) managed->deleter(managed);
+    } else if (PyCapsule_IsValid(capsule, names[1])) {
+        dl_versioned *managed = PyCapsule_GetPointer(capsule, names[1]);
+        if (managed->deleter) managed->deleter(managed);
     }
 }
 
@@ -125,25 +128,12 @@ PyObject *gop_dlpack_export(const gop_array *array, PyObject *owner, int readonl
         e->as.plain.context = e;
         e->as.plain.deleter = delete_plain;
     }
-    PyObject *capsule =
-        PyCapsule_New(&e->as, versioned ? "dltensor_versioned" : "dltensor", capsule_free);
+    PyObject *capsule = PyCapsule_New(&e->as, names[versioned], capsule_free);
     if (!capsule) free_exported(e);
     return capsule;
 }
 
 /* ---- import ---- */
-
-/* Calls the producer's deleter when the Buffer that borrows its memory goes. */
-static void owner_free(PyObject *owner)
-{
-    if (PyCapsule_IsValid(owner, "gpuops.dlpack")) {
-        dl_managed *managed = PyCapsule_GetPointer(owner, "gpuops.dlpack");
-        if (managed->deleter) managed->deleter(managed);
-    } else if (PyCapsule_IsValid(owner, "gpuops.dlpack_versioned")) {
-        dl_versioned *managed = PyCapsule_GetPointer(owner, "gpuops.dlpack_versioned");
-        if (managed->deleter) managed->deleter(managed);
-    }
-}
 
 int gop_dlpack_read(const dl_tensor *t, gop_array *array)
 {
@@ -201,8 +191,8 @@ int gop_dlpack_read(const dl_tensor *t, gop_array *array)
 
 PyObject *gop_dlpack_import(PyObject *capsule, gop_array *array, int *readonly)
 {
-    const int versioned = PyCapsule_IsValid(capsule, "dltensor_versioned");
-    const char *name = versioned ? "dltensor_versioned" : "dltensor";
+    const int versioned = PyCapsule_IsValid(capsule, names[1]);
+    const char *const name = names[versioned];
     void *managed =
         PyCapsule_IsValid(capsule, name) ? PyCapsule_GetPointer(capsule, name) : NULL;
     if (!managed)
@@ -215,14 +205,12 @@ PyObject *gop_dlpack_import(PyObject *capsule, gop_array *array, int *readonly)
         versioned ? &((dl_versioned *)managed)->tensor : &((dl_managed *)managed)->tensor;
     if (gop_dlpack_read(t, array) < 0) return NULL;
     *readonly = versioned && (((dl_versioned *)managed)->flags & DL_READ_ONLY) != 0;
-    return PyCapsule_New(managed, versioned ? "gpuops.dlpack_versioned" : "gpuops.dlpack",
-                         NULL);
+    return PyCapsule_New(managed, name, NULL);
 }
 
 /* Called once the Buffer is made. If that fails, the capsule still frees the memory. */
 void gop_dlpack_take(PyObject *capsule, PyObject *owner)
 {
-    const int versioned = PyCapsule_IsValid(capsule, "dltensor_versioned");
-    PyCapsule_SetName(capsule, versioned ? "used_dltensor_versioned" : "used_dltensor");
-    PyCapsule_SetDestructor(owner, owner_free);
+    PyCapsule_SetName(capsule, used[PyCapsule_IsValid(capsule, names[1])]);
+    PyCapsule_SetDestructor(owner, capsule_free);
 }

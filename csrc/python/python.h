@@ -247,6 +247,7 @@ PyArray_Descr *gop_descr(gop_dtype dtype);
 int gop_read_backend(const char *name, gop_backend_id *id);
 int gop_read_device(PyObject *pair, gop_device *device); /* ("cuda", 0) */
 PyObject *gop_device_pair(gop_device device);
+PyObject *gop_device_object(gop_device device); /* the gpuops.Device */
 PyObject *gop_shape_tuple(int ndim, const int64_t *values);
 int gop_set_bfloat16(PyObject *dtype);
 

@@ -65,11 +65,8 @@ static int place_of_arrays(gop_request *r)
         if (!(r->on_device >> i & 1)) continue;
         if (!first) first = in;
         if (gop_same_place(in->where, first->where)) continue;
-        PyObject *one =
-            PyObject_CallFunction(gop_members[GOP_OF_at], "(N)", gop_device_pair(first->where));
-        PyObject *other = one ? PyObject_CallFunction(gop_members[GOP_OF_at], "(N)",
-                                                      gop_device_pair(in->where))
-                              : NULL;
+        PyObject *one = gop_device_object(first->where);
+        PyObject *other = one ? gop_device_object(in->where) : NULL;
         if (other)
             PyErr_Format(PyExc_TypeError,
                          "%s: its arrays live on %S and on %S; bring them together with "

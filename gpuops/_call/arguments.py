@@ -19,10 +19,21 @@ from ..devices import parse
 from . import reduction as _reduction
 from .docstring import arguments
 from .dtypes import refuse_dtype
-from .operands import axes, index, number, operand, read_as
 from .reduction import exactness
 from .reduction import word as reduction_word
-from .road import kernel_name, output, read_tunables, refuse_word, store, store_check
+from .road import (
+    axes,
+    index,
+    kernel_name,
+    number,
+    operand,
+    output,
+    read_as,
+    read_tunables,
+    refuse_words,
+    store,
+    store_check,
+)
 
 __all__ = [
     "as_words", "convert", "dtype_of_numbers", "exactness", "kernel_name", "number", "output",
@@ -34,15 +45,9 @@ __all__ = [
 
 def refuse(function, args: tuple, words: dict) -> None:
     """Raises what is wrong with a call that does not fit the `def` of its function."""
-    name, taken = function.__name__, arguments(function)
-    for word in words:
-        if word not in taken:
-            refuse_word(name, word, taken)
-    for value in args:
-        if value is ...:  # as in NumPy
-            raise TypeError(f"{name}: out=... is only allowed as a keyword argument")
+    refuse_words(function.__name__, args, words, arguments(function))
     function(*args, **words)  # Python has the sentence
-    raise TypeError(f"{name}: its arguments cannot be read")
+    raise TypeError(f"{function.__name__}: its arguments cannot be read")
 
 
 # ---- operands ----

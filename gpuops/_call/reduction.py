@@ -10,6 +10,8 @@ from .. import _core
 from ..arrays import DeviceArray
 from ..errors import flag
 from . import road as _road
+from .dtypes import dtype_of, item
+from .meaning import read
 
 WORDS = tuple(_core.reductions())
 
@@ -69,7 +71,7 @@ def dtypes(word: str, have: np.dtype, asked):
         raise TypeError(
             f"{word}: it has no argument dtype, since its result is {result(word, have)}"
         )
-    asked = _road.dtype_of(word, asked)
+    asked = dtype_of(word, asked)
     if word == "mean" and asked.kind in "biu":
         raise TypeError(
             f"mean: dtype {asked} cannot hold a mean; cast the result with .astype()"
@@ -90,7 +92,7 @@ def result(word: str, dtype: np.dtype) -> np.dtype:
 def mask(word: str, where):
     """`where` as an array: the core looks at its dtype and shape."""
     if isinstance(where, (list, tuple, int, float)):
-        values = _road.read(word, "where", where)
+        values = read(word, "where", where)
         try:
             return values.astype(bool)  # as NumPy: an array has to be bool already
         except (TypeError, ValueError) as error:
@@ -108,7 +110,7 @@ def initial(word: str, initial, final: np.dtype, core: np.dtype):
         if isinstance(array, DeviceArray) or array.ndim:
             shape = array.shape
             raise ValueError(f"{word}: initial is one number, not an array of shape {shape}")
-        value = _road.item(array)
+        value = item(array)
     if final.kind == "b":
         return bool(value)
     if isinstance(value, complex) and final.kind != "c":
@@ -120,7 +122,7 @@ def initial(word: str, initial, final: np.dtype, core: np.dtype):
         value = int(value)
     fitted = _road.number(word, "initial", value, final)
     # The core's whole numbers may have another sign.
-    return _road.item(fitted.astype(core) if final.kind in "iu" else fitted)
+    return item(fitted.astype(core) if final.kind in "iu" else fitted)
 
 
 def no_identity(word: str, a, axes, mask: bool, dtype: np.dtype):

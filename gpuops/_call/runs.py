@@ -18,6 +18,7 @@ import numpy as np
 from .. import _core
 from ..arrays import DeviceArray
 from . import road as _road
+from .dtypes import cast_host
 
 LEAF = 2048
 
@@ -131,7 +132,7 @@ class Tree:
         last = max(stop // LEAF * LEAF, first)
 
         def terms(begin, end):
-            raw = _road.cast_host(op, host(a.part(begin - start, end - start)), dtype)
+            raw = cast_host(op, host(a.part(begin - start, end - start)), dtype)
             if mask is not None:
                 there = host(mask.part(begin - start, end - start))
                 raw = np.where(there, raw, np.array(nothing(op, dtype), dtype))
