@@ -159,12 +159,10 @@ def states(op: str | Callable[..., Any], a: Any, axis: int | tuple[int, ...] | N
         core = final = _reduction.result(word, have)
     else:
         first, core, final = _reduction.dtypes(word, have, dtype)
-    mask = None
-    if where is not NO_VALUE and where is not np._NoValue and where is not True:
-        if word in ("argmin", "argmax"):
-            _road.refuse_word(word, "where")
-        mask = _reduction.mask(word, where)
-        mask = DeviceArray(mask._buffer) if isinstance(mask, DeviceArray) else mask
+    if word.startswith("arg") and not (_reduction.is_left_out(where) or where is True):
+        _road.refuse_word(word, "where")
+    mask = _reduction.mask(word, where)
+    mask = DeviceArray(mask._buffer) if isinstance(mask, DeviceArray) else mask
     operands = [_road.read_as(word, "a", a, first), *([] if mask is None else [mask])]
     beyond = _runs.extreme(word, first) if word in ("min", "max") else None
     asked = {"op": word, "axes": axes, "keepdims": False, "where": mask is not None,

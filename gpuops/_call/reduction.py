@@ -52,6 +52,17 @@ def exactness(word: str, exact) -> bool:
     return exact
 
 
+def is_left_out(value) -> bool:
+    return value is NO_VALUE or value is np._NoValue
+
+
+def read_dtypes(word: str, have: np.dtype, asked, out):
+    """(of the input, of the core's result, of what the caller gets); None: as it is."""
+    if asked is None:
+        asked = into(word, have, out.dtype)
+    return None if asked is None else dtypes(word, have, asked)
+
+
 def into(word: str, have: np.dtype, out: np.dtype):
     """The dtype in which NumPy reduces into an `out`; None if it is the same as without one."""
     if word in ("any", "all", "argmin", "argmax") or (have == out and have.kind not in "biu"):
@@ -90,7 +101,10 @@ def result(word: str, dtype: np.dtype) -> np.dtype:
 
 
 def mask(word: str, where):
-    """`where` as an array: the core looks at its dtype and shape."""
+    """`where` as an array, or None where everything takes part. The core looks at its dtype
+    and shape."""
+    if is_left_out(where) or where is True:
+        return None
     if isinstance(where, (list, tuple, int, float)):
         values = read(word, "where", where)
         try:
@@ -100,8 +114,13 @@ def mask(word: str, where):
     return _road.operand(word, "where", where)
 
 
-def initial(word: str, initial, final: np.dtype, core: np.dtype):
-    """`initial` as the core takes it: a number of the caller's dtype, never wrapped or cut."""
+def initial(word: str, initial, final: np.dtype, core: np.dtype, a, axes, mask: int):
+    """`initial` as the core takes it: a number of the caller's dtype, never wrapped or cut; or
+    None."""
+    if is_left_out(initial):
+        return None
+    if initial is None and word in ("sum", "prod", "min", "max"):
+        return no_identity(word, a, axes, bool(mask), core)
     if word in ("mean", "any", "all", "argmin", "argmax"):
         raise TypeError(f"{word}: it has no argument initial")
     value = initial
