@@ -31,22 +31,15 @@ static int code_of(gop_dtype dtype)
     }
 }
 
-/* Everything but shape and strides. */
-static dl_tensor tensor_of(const gop_array *array)
+dl_tensor gop_dlpack_tensor(const gop_array *array, int64_t *shape, int64_t *strides)
 {
-    dl_tensor t = {.data = array->data, .ndim = array->ndim};
+    dl_tensor t = {
+        .data = array->data, .ndim = array->ndim, .shape = shape, .strides = strides};
     t.device.type = array->where.backend == GOP_CUDA ? DL_CUDA : DL_CPU;
     t.device.id = array->where.backend == GOP_CUDA ? array->where.ordinal : 0;
     t.dtype.code = (uint8_t)code_of(array->dtype);
     t.dtype.bits = (uint8_t)(8 * gop_dtype_size(array->dtype));
     t.dtype.lanes = 1;
-    return t;
-}
-
-dl_tensor gop_dlpack_tensor(gop_array *array)
-{
-    dl_tensor t = tensor_of(array);
-    t.shape = array->shape;
     return t;
 }
 
@@ -110,9 +103,7 @@ PyObject *gop_dlpack_export(const gop_array *array, PyObject *owner, int readonl
     exported *e = calloc(1, sizeof *e);
     if (!e) return PyErr_NoMemory();
     dl_tensor *t = versioned ? &e->as.versioned.tensor : &e->as.plain.tensor;
-    *t = tensor_of(array);
-    t->shape = e->numbers;
-    t->strides = e->numbers + GOP_MAX_NDIM;
+    *t = gop_dlpack_tensor(array, e->numbers, e->numbers + GOP_MAX_NDIM);
     for (int d = 0; d < array->ndim; d++) {
         t->shape[d] = array->shape[d];
         t->strides[d] = array->strides[d] / gop_dtype_size(array->dtype);
