@@ -28,14 +28,12 @@ void gop_read_as(gop_array *array, gop_dtype dtype)
     array->dtype = dtype;
 }
 
-static int read_ndarray(PyObject *object, gop_array *array, int writable)
+static int read_ndarray(PyObject *object, gop_array *array)
 {
     if (!PyArray_Check(object))
         return gop_refuse(PyExc_TypeError, "expected a numpy.ndarray or a Buffer, got %s",
                           Py_TYPE(object) == &PyType_Type ? "a type" : "another object");
     PyArrayObject *ndarray = (PyArrayObject *)object;
-    if (writable && !PyArray_ISWRITEABLE(ndarray))
-        return gop_refuse(PyExc_ValueError, "output array is read-only");
     if (gop_read_dtype((PyObject *)PyArray_DESCR(ndarray), &array->dtype) < 0) return -1;
     read_layout(ndarray, array);
     if (!PyArray_ISNOTSWAPPED(ndarray)) array->stored = (1 + (int)array->dtype) | GOP_SWAPPED;
@@ -70,13 +68,13 @@ int gop_read_array(PyObject *object, gop_array *array, int writable)
     if (PyTuple_CheckExact(object) && PyTuple_Size(object) == 2)
         return read_pair(object, array, writable);
     const gop_array *device = gop_buffer_array(object);
-    if (device) {
-        if (writable && gop_buffer_readonly(object))
-            return gop_refuse(PyExc_ValueError, "output array is read-only");
-        gop_array_assign(array, device);
-        return 0;
-    }
-    return read_ndarray(object, array, writable);
+    const int readonly =
+        device ? gop_buffer_readonly(object)
+               : PyArray_Check(object) && !PyArray_ISWRITEABLE((PyArrayObject *)object);
+    if (writable && readonly) return gop_refuse(PyExc_ValueError, "output array is read-only");
+    if (!device) return read_ndarray(object, array);
+    gop_array_assign(array, device);
+    return 0;
 }
 
 /* ---- arrays of one layout, read as lines ---- */
