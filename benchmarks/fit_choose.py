@@ -55,7 +55,7 @@ TILES = {
     "outer_mma": ([[(64, 128, 1)]], (4,), 0),
 }  # fmt: skip
 # Those that tiling.h cuts: blocks of a processor.
-HELD = {"small": (4, 8), "bf16x3_batch": (1, 2, 4), "mma": (2, 4),
+HELD = {"small": (4, 8), "bf16x3_small": (1, 2), "bf16x3_batch": (1, 2, 4), "mma": (2, 4),
         "splitk": (1, 2), "gemv_col": (2, 4, 8), "gemv_row": (2, 4, 8), "ring": (2,),
         "skinny_wgmma": (1,), "tall": (2,)}  # fmt: skip
 # Microseconds: a launch, one that copies, one that adds; a step, a term, an output, a block; a

@@ -175,6 +175,14 @@ def cut(row: str, p: dict, tile, held: int, shortest: int) -> dict:
         return {"lines": ways[way][0], "columns": ways[way][1], "tiles": ways[way][2],
                 "blocks": blocks_of(*ways[way][:3]), "step": 16, "way": way,
                 "wide": rows}  # fmt: skip
+    if row == "bf16x3_small":
+        blocks = up(m, 32) * up(n, 32) * batches
+        wanted = 2 * PROCESSORS // blocks
+        split = max(1, min(wanted, k // 256)) if wanted >= 4 else 1
+        chunk = up(up(k, split), 64) * 64
+        split = up(k, chunk)
+        return {"lines": 32, "columns": 32, "blocks": blocks * split, "split": split,
+                "chunk": chunk, "step": 64, "wide": wide and b_wide}  # fmt: skip
     if row == "bf16x3_batch":
         parts = 1 + (p["class"] == "PAIR")
         lines, columns = min(((64, 64 // parts), (64 // parts, 64)),

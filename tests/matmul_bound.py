@@ -22,6 +22,7 @@ LOOPS["sim"] = LOOPS["cuda"]
 CUT = {
     "bf16x3_packed",
     "fp16x2",
+    "bf16x3_small",
     "bf16x3_batch",
     "bf16x3",
     "wgmma_f16",

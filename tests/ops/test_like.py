@@ -20,7 +20,7 @@ from regret import there
 
 pytestmark = needs_sim
 RECORD = Path(__file__).parents[2] / "benchmarks/results/regret/nvidia-h200.json"
-TENSOR = {"imma", "dmma", "bf16x3_batch", "mma", "ring"}  # from 8.0 on
+TENSOR = {"imma", "dmma", "bf16x3_small", "bf16x3_batch", "mma", "ring"}  # from 8.0 on
 HOPPER = {
     "dmma_tma",
     "bf16x3_packed",
@@ -83,7 +83,7 @@ def test_the_choice_of_a_reduction_for_an_h200_is_what_was_fastest_there():
 PINNED = (
     ("float32", (4096, 4096), (4096, 4096), "bf16x3_packed", "blocktiled"),
     ("float32", (1024, 1024), (1024, 1024), "bf16x3", "small"),
-    ("float32", (256, 256), (256, 256), "small", "small"),
+    ("float32", (256, 256), (256, 256), "bf16x3_small", "small"),
     ("float32", (64, 64), (64, 64), "small", "small"),
     ("float32", (1000, 30, 20), (1000, 20, 30), "small", "outer"),
     ("float32", (8, 4096, 40), (8, 40, 4096), "bf16x3_batch", "outer"),

@@ -152,7 +152,7 @@ def calls(op):
 
 # Kernels whose instructions sim has not.
 ASSEMBLY = {
-    "imma", "bf16x3", "dmma", "bf16x3_batch", "fp16x2", "dmma_tma",
+    "imma", "bf16x3", "dmma", "bf16x3_small", "bf16x3_batch", "fp16x2", "dmma_tma",
     "mma", "bf16x3_packed", "skinny_wgmma", "ring", "tf32", "wgmma_f16", "outer_mma",
 }  # fmt: skip
 

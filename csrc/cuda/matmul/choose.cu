@@ -34,7 +34,7 @@
 #define CANDIDATES(ROW) \
     ROW(naive) ROW(small) ROW(blocktiled) ROW(splitk) ROW(tall) ROW(outer) ROW(outer_mma) \
     ROW(imma) ROW(dmma) ROW(dmma_tma) \
-    ROW(bf16x3_packed) ROW(bf16x3_batch) ROW(mma) ROW(bf16x3) ROW(wgmma_f16) \
+    ROW(bf16x3_packed) ROW(bf16x3_small) ROW(bf16x3_batch) ROW(mma) ROW(bf16x3) ROW(wgmma_f16) \
     ROW(gemv_col) ROW(gemv_row) \
     ROW(ring) ROW(skinny_wgmma) ROW(tf32) ROW(fp16x2)
 /* clang-format on */
@@ -189,6 +189,8 @@ static matmul_tiling tiling_by(const pace &of, const tiling_of &p, gop_dtype dty
         rows.a_wide = p.a_wide && p.a_along;
         rows.b_wide = p.b_wide && !p.b_along;
         return small_tiling(rows, small_tiles_of(dtype));
+    case bf16x3_small:
+        return bf16x3_small_tiling(p);
     case bf16x3_batch:
         return bf16x3_batch_tiling(p, of.dtypes == PAIR ? 2 : 1);
     case mma:

@@ -33,6 +33,7 @@
     ROW(matmul, dmma_tma) \
     ROW(matmul, bf16x3_packed) \
     ROW(matmul, fp16x2) \
+    ROW(matmul, bf16x3_small) \
     ROW(matmul, bf16x3_batch) \
     ROW(matmul, mma) \
     ROW(matmul, bf16x3) \

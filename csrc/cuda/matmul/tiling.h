@@ -351,6 +351,22 @@ static inline void tiling_cut(const tiling_of &p, int64_t wanted, int64_t most, 
     t->blocks *= t->split;
 }
 
+enum { BF16X3_SMALL_TILE = 32 }; /* rows, and columns */
+
+static inline matmul_tiling bf16x3_small_tiling(const tiling_of &p)
+{
+    enum { SHORTEST = 256, FULL = 4 }; /* terms of a chunk; chunks that are worth a launch */
+    matmul_tiling t = {};
+    t.lines = t.columns = BF16X3_SMALL_TILE;
+    t.blocks = blocks_for(p.m, t.lines) * blocks_for(p.n, t.columns) * p.batches;
+    const int64_t wanted = 2 * (int64_t)p.processors / (t.blocks > 0 ? t.blocks : 1);
+    t.tiles = 1;
+    t.step = 64;
+    t.wide = p.a_wide && p.b_wide;
+    tiling_cut(p, wanted, p.k / SHORTEST, FULL, 64, &t);
+    return t;
+}
+
 enum { BF16X3_BATCH_GROUPS = 4 }; /* warpgroups that share the terms of a tile, or one */
 enum { CLUSTERED = 8 };           /* blocks of a cluster at most */
 
