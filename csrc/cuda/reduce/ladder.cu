@@ -27,7 +27,6 @@
     ROW(reduce, tree) \
     ROW(reduce, indexed) \
     ROW(reduce, vectorized) \
-    ROW(reduce, short) \
     ROW(reduce, few) \
     ROW(reduce, columns) \
     ROW(reduce, rows) \

@@ -27,7 +27,6 @@
     ROW(transpose, shifted) \
     ROW(transpose, small) \
     ROW(transpose, lines) \
-    ROW(transpose, pixels) \
     ROW(transpose, vectorized) \
     ROW(transpose, planar)
 /* clang-format on */
