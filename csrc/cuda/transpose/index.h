@@ -43,10 +43,11 @@ int64_t transpose_alignment(const gop_task *task, int64_t items, int item);
      : (item) == 8 ? f<uint64_t, ##__VA_ARGS__>                                                \
                    : f<complex128, ##__VA_ARGS__>)
 
-/* The dtypes of items of 1 and 2 bytes. */
+/* The dtypes of items of 1 and 2 bytes, and of 8 and less. */
 enum : uint32_t {
     TRANSPOSE_SMALL = 1u << GOP_BOOL | 1u << GOP_INT8 | 1u << GOP_INT16 | 1u << GOP_UINT8 |
                       1u << GOP_UINT16 | 1u << GOP_FLOAT16 | 1u << GOP_BFLOAT16,
+    TRANSPOSE_UP_TO_8 = GOP_EVERY_DTYPE & ~(1u << GOP_COMPLEX128),
 };
 
 #define TRANSPOSE_LECTURE "matrix transpose"
