@@ -13,10 +13,10 @@ TOGETHER = {
     "matmul": "choose ladder naive outer patches strided strips units",
     "rdf": "choose clear ladder naive",
     "reduce": "atomic cascaded choose complete interleaved ladder loaded naive plan sequential "
-    "shuffled strided unrolled vectorized_plan wide",
+    "short shuffled strided unrolled vectorized_plan wide",
     # What tests/cuda/test_cuda_runtime.py links with devices.cu and with a driver of its own.
     "runtime": "errors flow gpuops_cuda launches memory modules ring streams transfer",
-    "transpose": "boxes choose copy diagonal gathers ladder lines naive packed padded "
+    "transpose": "boxes choose copy diagonal gathers ladder lines naive packed padded pixels "
     "reads sectored shifted staged streamed strided swizzled tiled tiling",
 }
 

@@ -77,6 +77,7 @@ CALLS = {
         # Whole blocks: of a part of one nvcc reads the pieces that are stored, gcc all.
         "planar": lambda: ((random(20_480, 3),), {}),
         "lines": lambda: ((random(20, 30, 40),), {"axes": (1, 0, 2)}),
+        "pixels": lambda: ((random(132, 68, 3),), {"axes": (1, 0, 2)}),
     },
     "reduce": {
         "": lambda: ((random(20_000),), {}),
@@ -84,6 +85,7 @@ CALLS = {
         "atomic": lambda: ((random(19_971),), {}),
         "ticket": lambda: ((random(19_971),), {}),
         "indexed": lambda: ((random(64, 8, 5, 8),), {"axis": (1, 3)}),
+        "short": lambda: ((random(2_300, 9),), {"axis": 1}),
         "columns": lambda: ((random(2_100, 100),), {"axis": 0}),
         "rows": lambda: ((random(2_300, 24),), {"axis": 1}),
         "thin": lambda: ((random(2_100, 7),), {"axis": 0}),

@@ -52,9 +52,9 @@ REDUCTIONS = [
 CASES = {"add": SUMS, "transpose": TRANSPOSES, "reduce": REDUCTIONS}
 EARLY = {
     "add": ("indexed", "vectorized"),
-    "transpose": ("lines", "planar", "sectored", "vectorized", "shifted", "boxed",
+    "transpose": ("lines", "pixels", "planar", "sectored", "vectorized", "shifted", "boxed",
                   "gathered"),
-    "reduce": ("tree", "thin", "columns", "indexed", "vectorized", "rows"),
+    "reduce": ("tree", "short", "thin", "columns", "indexed", "vectorized", "rows"),
 }  # fmt: skip
 
 

@@ -213,7 +213,7 @@ def test_parts_of_leaves(device, kernel, word):
 
 
 @pytest.mark.parametrize(
-    ("device", "kernel"), [row for row in ROWS if row.values[1] == "indexed"]
+    ("device", "kernel"), [row for row in ROWS if row.values[1] == "short"]
 )
 def test_positions_of_one_element(device, kernel):
     """The first of one: more than a block stores, and an odd number."""

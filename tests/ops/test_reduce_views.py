@@ -13,7 +13,7 @@ from test_reduce import POSITIONS, ROWS, WORDS, is_float, reference
 import gpuops
 from gpuops import _core
 
-KERNELS = ("indexed", "tree", "vectorized", "columns", "rows", "thin", None)
+KERNELS = ("indexed", "tree", "vectorized", "columns", "rows", "short", "thin", None)
 ON_DEVICES = [r for r in ROWS if r.values[0] != "cpu" and r.values[1] in KERNELS]
 pytestmark = pytest.mark.parametrize(("device", "kernel"), ON_DEVICES)
 
@@ -124,6 +124,10 @@ LINES = {
         ((150, 50), np.s_[:, 3:40], 1), ((300, 16), np.s_[5:], 1),
         ((131, 17), np.s_[1:, :16], 1), ((3, 2, 70, 24), np.s_[:, :1, 2:, 1:20], 3),
         ((2, 130, 31), np.s_[:, 1:], 2),
+    ),
+    "short": (
+        ((6, 700, 7), np.s_[::2], 2), ((2, 2, 300, 33), np.s_[:, :1], 3),
+        ((3, 400, 70), np.s_[:, 1:, ::2], 2), ((5, 3, 40), np.s_[:, :1, 1:], 1),
     ),
     "thin": (
         ((3, 300, 8), np.s_[:], 1), ((2, 2, 2100, 4), np.s_[:, :1], 2),

@@ -169,6 +169,32 @@ def test_rows_and_neighbours(device, dtype):
     assert np.array_equal(back, images.swapaxes(0, 1))
 
 
+@pytest.mark.sampled(every=3)
+@pytest.mark.parametrize(
+    "word", [*(d.name for d in engine.DTYPES if d.itemsize <= 8), "bfloat16"]
+)
+@pytest.mark.parametrize("device", GPUS)
+def test_pixels_of_three(device, word):
+    """Whole tiles and the least parts of them; pixels in a batch, and of joined axes."""
+    dtype = engine.bfloat16() if word == "bfloat16" else np.dtype(word)
+    if device == "cuda":
+        engine.ran.add(("transpose", "pixels", word))
+    rng = np.random.default_rng(5)
+    for shape, axes in (
+        ((128, 64, 3), (1, 0, 2)), ((132, 200, 3), (1, 0, 2)), ((300, 36, 3), (1, 0, 2)),
+        ((2, 72, 40, 3), (0, 2, 1, 3)), ((2, 136, 5, 64, 3), (3, 2, 0, 1, 4)),
+        ((8, 16, 4, 12, 3), (3, 2, 1, 0, 4)),
+    ):  # fmt: skip
+        a = rng.integers(0, 200, shape).astype(dtype)
+        got = gpuops.transpose(a, axes, device=device, kernel="pixels")
+        assert got.tobytes() == a.transpose(axes).tobytes(), shape
+        assert gpuops.explain(gpuops.transpose, a, axes, device=device).kernel == "pixels"
+    for shape in ((0, 64, 3), (64, 0, 3), (2, 0, 64, 3)):  # a plan that nobody filled
+        axes = (1, 0, *range(2, len(shape)))
+        empty = gpuops.transpose(np.zeros(shape, dtype), axes, device=device, kernel="pixels")
+        assert empty.shape == (shape[1], shape[0], *shape[2:])
+
+
 @pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "complex64"])
 @pytest.mark.parametrize("device", GPUS)
 def test_lines_that_start_anywhere(device, dtype):
@@ -194,6 +220,8 @@ def test_lines_that_start_anywhere(device, dtype):
 @pytest.mark.parametrize(
     ("shape", "axes", "kernel", "says"),
     [
+        ((99, 64, 4), (1, 0, 2), "pixels", "3 items of 1 to 8 bytes"),
+        ((99, 64, 3), (2, 1, 0), "pixels", "3 items of 1 to 8 bytes"),
         ((17, 64), None, "planar", "2 to 16 rows"),
         ((3, 67), None, "planar", "multiples of 16 bytes"),
         ((800, 700), None, "small", "fewer than 524288 items"),

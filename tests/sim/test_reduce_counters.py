@@ -162,3 +162,11 @@ def test_thin_reads_short_rows_as_one_line():
     rows, columns = 4096, 3
     p = profile("reduce", ones(rows, columns), axis=0, kernel="thin")
     assert asked(p, "global", "load") == (rows * columns // 128, rows * columns // 8)
+
+
+def test_short_reads_neighbouring_outputs_and_folds_without_shared_memory():
+    outputs, n = 1 << 10, 8
+    p = profile("reduce", ones(outputs, n), axis=1, kernel="short")
+    assert asked(p, "global", "load") == (outputs * n // 32, outputs * n // 8)
+    assert asked(p, "global", "store") == (outputs // 32, outputs // 8)
+    assert asked(p, "shared", "store") == NONE

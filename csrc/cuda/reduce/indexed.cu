@@ -17,8 +17,7 @@ enum {
     INDEXED = 512, /* threads of a block: the more, the fewer tables */
     WARPS = INDEXED / 32,
     BUSY_WARPS = 16, /* of an SM: with fewer, latency is not hidden */
-    ASIDE = 32,      /* bytes of a thread: as long as finding a leaf, and folding it, takes */
-    FIRSTS = 4       /* pairs of positions that a thread stores */
+    ASIDE = 32       /* bytes of a thread: as long as finding a leaf, and folding it, takes */
 };
 
 /* How a block's threads share its work. `wide` threads of a warp share an output, and so do the
@@ -231,26 +230,6 @@ struct indexed_launch {
     bool alternates;
 };
 
-/* Where one element is reduced, it is the first: nothing is read. */
-__global__ void __launch_bounds__(256) reduce_first_kernel(int64_t *out, int64_t outputs)
-{
-    grid_dependency_sync();
-#pragma unroll
-    for (int i = 0; i < FIRSTS; i++) {
-        const int64_t o = (blockIdx.x * (int64_t)FIRSTS + i) * 512 + threadIdx.x * 2;
-        if (o + 1 < outputs) store_group(out + o, group_of<int64_t, 2>{0, 0});
-        else if (o < outputs) out[o] = 0;
-    }
-}
-
-static gop_status reduce_first(gop_ctx *ctx, const gop_task *task, int64_t)
-{
-    const int64_t outputs = task->geometry.reduction.outputs;
-    return GOP_LAUNCH_FIRST(ctx, task, 0, reduce_first_kernel,
-                            dim3((unsigned)blocks_for(outputs, FIRSTS * 512)), dim3(256), 0,
-                            static_cast<int64_t *>(task->out[0].data), outputs);
-}
-
 template <typename M, bool MASKED, int KEEP>
 static gop_status reduce_indexed(gop_ctx *ctx, const gop_task *task, int64_t)
 {
@@ -349,12 +328,6 @@ static gop_status reduce_indexed_plan(const gop_ctx *ctx, const gop_task *task, 
                         "fewer than 2^31 outputs and elements of each, those of a leaf as "
                         "near to each other",
                         AXES);
-    const bool is_position = params.op == GOP_ARGMIN || params.op == GOP_ARGMAX;
-    if (is_position && g.count == 1 && !params.has_where && own.r.dense &&
-        (uintptr_t)task->out[0].data % 16 == 0) {
-        plan->launch = reduce_first;
-        return GOP_OK;
-    }
     for (p.lanes = 1; p.lanes < LANES && p.lanes < g.count;) p.lanes *= 2;
     p.wide = wide_of(g, (int)item_of(task), p.lanes);
     const int64_t leaves = own.r.leaves, enough = BUSY_WARPS * (int64_t)ctx->info.processors;

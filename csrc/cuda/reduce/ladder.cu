@@ -27,6 +27,7 @@
     ROW(reduce, tree) \
     ROW(reduce, indexed) \
     ROW(reduce, vectorized) \
+    ROW(reduce, short) \
     ROW(reduce, few) \
     ROW(reduce, columns) \
     ROW(reduce, rows) \

@@ -11,9 +11,9 @@
 #include "cuda/transpose/gathers.h"
 #include "cuda/transpose/tiling.h"
 
-extern const gop_row transpose_planar_row, transpose_vectorized_row, transpose_lines_row,
-    transpose_small_row, transpose_shifted_row, transpose_sectored_row, transpose_gathered_row,
-    transpose_boxed_row, transpose_naive_row;
+extern const gop_row transpose_planar_row, transpose_vectorized_row, transpose_pixels_row,
+    transpose_lines_row, transpose_small_row, transpose_shifted_row, transpose_sectored_row,
+    transpose_gathered_row, transpose_boxed_row, transpose_naive_row;
 
 enum {
     FEW = 1 << 16,         /* items of 4 bytes and more, all of which small asks for at once */
@@ -196,6 +196,9 @@ static const gop_candidate candidates[] = {
             "in the median 0.97 of its time (32 drawn); fewer than 2^16 by small 0.77 to 1.05 "
             "(27); emptier tiles by boxed 0.72 to 1.02 (18): H200, 2026-11-29",
      .pays = fill_threads},
+    {.row = &transpose_pixels_row,
+     .why = "three items that stay together, (3000, 3000, 3) of 1 to 8 bytes 0.80 to 0.94 of "
+            "copy where boxed has 0.45 to 0.85: H200, 2026-11-22"},
     {.row = &transpose_lines_row,
      .suits = are_not_few,
      .when = "lines that stay, of items of 4 bytes and more 2^16 or more",

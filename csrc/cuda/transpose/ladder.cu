@@ -27,6 +27,7 @@
     ROW(transpose, shifted) \
     ROW(transpose, small) \
     ROW(transpose, lines) \
+    ROW(transpose, pixels) \
     ROW(transpose, vectorized) \
     ROW(transpose, planar)
 /* clang-format on */
