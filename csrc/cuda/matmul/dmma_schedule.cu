@@ -26,14 +26,16 @@ static const float FREE = 0.9f; /* the part of SMs that clusters find room on */
 static const float PAIRS = 2.46f, COPIED = 1.02e6f; /* the copies of complex numbers */
 static const float EIGHT = 1 / 30400.0f;            /* eight terms of an output, at 1.9 GHz */
 
-/* The same of dmma_tma, fitted to 8425 ways of 940 products timed there on 2026-11-30 so that
+/* The same of dmma_tma, fitted to 7069 ways of 262 products timed there on 2026-11-30 so that
  * the way it takes loses little: what is around a call, and around a tile that groups share or
- * that one has; pieces of sums, and their bytes. */
-static const float TMA_AROUND = 1.27f, TMA_TILE = 1.23f, TMA_OUTPUT = 2.8e-5f;
-static const float TMA_APART = 1.79e-4f; /* for each output */
-static const float TMA_ALONE = 1.39f; /* how much longer the products of a single group take */
-static const float TMA_ACROSS = 0.108f, TMA_ADDING = 2.05f, TMA_PIECE = 0.38f;
-static const float TMA_PARTS = 2.1e6f;
+ * that one has; pieces of sums, and their bytes; rows of odd numbers. */
+static const float TMA_AROUND = 0.88f, TMA_TILE = 0.856f, TMA_OUTPUT = 1.32e-05f;
+static const float TMA_APART = 0.000176f; /* for each output */
+static const float TMA_ALONE = 1.38f; /* how much longer the products of a single group take */
+static const float TMA_ACROSS = 0.0839f, TMA_ADDING = 1.15f, TMA_PIECE = 0.418f;
+static const float TMA_PARTS = 1.30e6f, TMA_STORE = 4.66e6f, TMA_CACHE = 20.2e6f;
+static const float TMA_ODD = 2.79f;
+static const double TMA_COPYING = 3.3, TMA_COPIES = 1.47e6; /* as of halves */
 static const float TMA_THIN = 1.1f; /* slower with at most 16 lines or columns, or 8 terms */
 
 /* What all ways of a call have in common. */
@@ -133,9 +135,11 @@ static float tma_time(const dmma_call &c, const dmma_tma_schedule &s)
     };
     const float work = TMA_AROUND + turns(s.whole, s.stages) +
                        turns(s.items - s.whole, blocks_for(s.stages, s.slices));
-    const float moved = c.moved + c.stored + parts * outputs * 16 / TMA_PARTS;
+    const float odd = c.g.n % 2 ? 1 + TMA_ODD : 1;
+    const float stored = (float)(c.g.batches * c.g.m * c.g.n * 8) / TMA_STORE * odd;
+    const float moved = c.moved + stored + parts * outputs * 16 / TMA_PARTS;
     const float reads =
-        (float)s.tiles * (float)s.stages * (float)(tiling.m + tiling.n) * DMMA_LINE / CACHE;
+        (float)s.tiles * (float)s.stages * (float)(tiling.m + tiling.n) * DMMA_LINE / TMA_CACHE;
     const float w = work / c.faster, m = moved / c.memory, r = reads / c.faster;
     const bool thin = c.g.m <= 16 || c.g.n <= 16 || c.g.k <= 8;
     return sqrtf(w * w + m * m + r * r) * (thin ? TMA_THIN : 1) +
@@ -252,6 +256,18 @@ double dmma_choose(const gop_ctx *ctx, const gop_task *task, bool whole, dmma_sc
     return found.seconds;
 }
 
+/* Microseconds of the copies of operands that no map describes. */
+static double tma_copying(const gop_task *task)
+{
+    dmma_pairs pairs;
+    dmma_plan_pairs(task, 0, &pairs);
+    const dmma_tma_operands of = dmma_tma_operands_of(task, dmma_geometry(task, pairs), pairs);
+    const auto each = [](const straight_operand &o) {
+        return o.copied ? TMA_COPYING + (double)straight_bytes(o) / TMA_COPIES : 0;
+    };
+    return each(of.a) + each(of.b);
+}
+
 double dmma_tma_choose(const gop_ctx *ctx, const gop_task *task, dmma_tma_schedule *best)
 {
     typedef dmma_answer<dmma_tma_schedule> answer;
@@ -260,7 +276,8 @@ double dmma_tma_choose(const gop_ctx *ctx, const gop_task *task, dmma_tma_schedu
         answer of = {};
         of.best.slices = of.best.rings = of.best.stages = 1;
         of.seconds =
-            search(ctx, task, of_itself(task->call), DMMA_TMA_TILINGS, try_tiling, &of.best);
+            search(ctx, task, of_itself(task->call), DMMA_TMA_TILINGS, try_tiling, &of.best) +
+            1e-6 * tma_copying(task);
         return of;
     });
     *best = found.best;
