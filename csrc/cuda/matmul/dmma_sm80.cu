@@ -88,7 +88,7 @@ template <int LINES, int THREADS> struct dmma_copier {
             for (int e = slice; e < EACH; e += SLICES) {
                 const int line = e * ALONG_STEP;
                 const bool exists = lines > line && terms > 0;
-                cp_async<8>((place + line * DMMA_LINE) ^ (line / 8 % 2 * 8),
+                cp_async<8>((place + line * DMMA_LINE) ^ (line / 8 % 2 * 8 + line / 4 % 2 * 16),
                             from + line * line_stride, exists);
             }
         } else {
@@ -240,7 +240,8 @@ template <typename shape> __global__ void __launch_bounds__(shape::THREADS, shap
     const uint32_t first = row * DMMA_LINE + ((lane % 4 * 8) ^ dmma_swizzle(row, DMMA_WIDE));
     const uint32_t a_odd = way.a_mode == DMMA_WIDE ? 0 : 8,
                    b_odd = way.b_mode == DMMA_WIDE ? 0 : 8;
-    const uint32_t a_lane = m0 * DMMA_LINE + first, b_lane = (M + n0) * DMMA_LINE + first;
+    const uint32_t a_lane = m0 * DMMA_LINE + first,
+                   b_lane = (M + n0) * DMMA_LINE + (first ^ (n0 / 8 % 2 ? b_odd : 0));
     double fa[M_TILES][4], fb[2][N_TILES][2]; /* of b what comes next, too */
     double sum[M_TILES][N_TILES][4] = {};
     const auto load_a = [&](int m, int stage, int half) {
