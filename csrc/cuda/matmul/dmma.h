@@ -22,7 +22,8 @@ enum { DMMA_K = 16, DMMA_LINE = DMMA_K * 8 }; /* terms of a stage; bytes of a li
     WAY(32, 64, 16, 32, 4, 1.48f)                                                              \
     WAY(32, 32, 16, 16, 4, 1.69f)                                                              \
     WAY(128, 16, 32, 16, 3, 1.96f)                                                             \
-    WAY(16, 16, 16, 8, 12, 4.60f)                                                              \
+    WAY(16, 128, 16, 32, 3, 2.10f)                                                             \
+    WAY(16, 16, 16, 8, 12, 3.30f)                                                              \
     WAY(64, 96, 32, 48, 2, 1.24f)                                                              \
     WAY(96, 64, 48, 32, 2, 1.28f)
 
@@ -54,7 +55,7 @@ double dmma_choose(const gop_ctx *ctx, const gop_task *task, bool whole, dmma_sc
  * best its products take, where groups of warps share a tile and where each has its own. */
 #define DMMA_TMA_WAYS(WAY)                                                                     \
     WAY(128, 128, 64, 32, 0.91f, 1.00f)                                                        \
-    WAY(64, 128, 64, 32, 0.96f, 1.02f)                                                         \
+    WAY(64, 128, 64, 32, 0.98f, 1.02f)                                                         \
     WAY(96, 64, 48, 32, 0.97f, 0.91f)                                                          \
     WAY(64, 96, 32, 48, 1.00f, 0.95f)                                                          \
     WAY(64, 64, 32, 32, 1.00f, 0.98f)                                                          \

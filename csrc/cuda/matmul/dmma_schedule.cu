@@ -18,7 +18,8 @@
  * Microseconds, and bytes of a microsecond. */
 static const float AROUND = 0.023f, WAITING = 0.147f; /* of a block, of a stage */
 static const float OUTPUT = 2.1e-4f, ODD_OUTPUT = 0.05f;
-static const float SINGLE_A = 0.06f, SINGLE_B = 0.046f; /* how much longer by 8 bytes */
+/* How much longer by copies of 8 bytes, and how many times that if the other lines are 16. */
+static const float SINGLE_A = 0.06f, SINGLE_B = 0.046f, SINGLE_THIN = 12;
 static const float MEMORY = 5.42e6f, STORE = 5.13e6f, CACHE = 13.7e6f;
 static const float ODD_STORE = 2.4f; /* how much longer where rows begin at odd numbers */
 static const float ADDING = 2.29f, PIECE = 0.0028f, MEETING = 1.37f, MEMBER = 0.073f;
@@ -44,7 +45,6 @@ struct dmma_call {
     int processors;
     bool whole, clusters; /* no sum is cut; blocks may share one */
     int a_mode, b_mode;
-    float single;         /* how much longer products take for copies of 8 bytes */
     float moved, stored;  /* microseconds of operands, of a result */
     float output;         /* of one output */
     float copies;         /* of complex numbers */
@@ -60,7 +60,12 @@ static float way_time(const dmma_call &c, const dmma_schedule &s, int64_t tiles)
     const float processors = (float)c.processors * (s.cluster > 1 ? FREE : 1);
     const float eights = (float)blocks_for(s.part, 8),
                 stages = (float)blocks_for(s.part, DMMA_K);
-    const float products = eights * outputs * EIGHT * tile.slower * c.single;
+    const auto single = [](int mode, float longer, int others) {
+        return mode == DMMA_WIDE ? 0 : longer * (others == 16 ? SINGLE_THIN : 1);
+    };
+    const float copies =
+        1 + single(c.a_mode, SINGLE_A, tile.n) + single(c.b_mode, SINGLE_B, tile.m);
+    const float products = eights * outputs * EIGHT * tile.slower * copies;
     /* A turn of so many blocks of each SM. */
     const auto turn = [&](float count) {
         return AROUND + fmaxf(products * count, products + stages * WAITING) +
@@ -212,7 +217,6 @@ static dmma_call call_of(const gop_ctx *ctx, const gop_task *task, const gop_gem
             info.major >= 9,
             a_mode,
             b_mode,
-            1 + (a_mode != DMMA_WIDE ? SINGLE_A : 0) + (b_mode != DMMA_WIDE ? SINGLE_B : 0),
             (bytes(g.m, g.a) + bytes(g.n, g.b)) / MEMORY,
             (float)(g.batches * g.m * g.n * 8) / STORE * (g.n % 2 ? 1 + ODD_STORE : 1),
             OUTPUT * (g.n % 2 ? 1 + ODD_OUTPUT : 1),
