@@ -209,7 +209,7 @@ template <typename shape> __global__ void __launch_bounds__(shape::THREADS, shap
     enum { M_TILES = shape::WM / 16, N_TILES = shape::WN / 8 };
     extern __shared__ __align__(128) uint8_t ring[]; /* of stages: a's lines, then b's */
     const matmul_geometry &g = p.g;
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4;
     const matmul_tile<double> tile = dmma_tile_of<M, N>(p, way);
 
     /* Prologue: copies run STAGES - 1 stages ahead. */
@@ -236,7 +236,6 @@ template <typename shape> __global__ void __launch_bounds__(shape::THREADS, shap
 
     /* Main loop: while eight terms are multiplied, the next eight are loaded to registers. */
     const int m0 = warp % shape::WARPS_M * shape::WM, n0 = warp / shape::WARPS_M * shape::WN;
-    const int row = lane / 4;
     const uint32_t first = row * DMMA_LINE + ((lane % 4 * 8) ^ dmma_swizzle(row, DMMA_WIDE));
     const uint32_t a_odd = way.a_mode == DMMA_WIDE ? 0 : 8,
                    b_odd = way.b_mode == DMMA_WIDE ? 0 : 8;

@@ -251,6 +251,15 @@ template <typename shape> GOP_DEVICE uint64_t *dmma_tma_ahead(uint8_t *memory)
     return (uint64_t *)(memory + shape::STAGES * (shape::BYTES + 16) + shape::MEETING);
 }
 
+/* Tells that a warp has read a stage. Its last loads may still be on their way, and would read
+ * what TMA brings next: an arrival orders only accesses of its own proxy. */
+GOP_DEVICE void dmma_tma_give_back(uint64_t *empty, int lane)
+{
+    fence_proxy_async();
+    __syncwarp();
+    if (lane == 0) mbarrier_arrive(empty);
+}
+
 /* One of eight warps: waits for its own stages, and multiplies. */
 template <typename shape, int RINGS, bool A_ALONG, bool B_ALONG>
 GOP_DEVICE void dmma_tma_multiply(const dmma_tma_work &w, uint8_t *memory)
@@ -309,9 +318,7 @@ GOP_DEVICE void dmma_tma_multiply(const dmma_tma_work &w, uint8_t *memory)
             for (int m = 0; m < M_TILES; m++) {
                 const bool last = m == M_TILES - 1;
                 if (last) { /* all has been read; the next numbers are of the next stage */
-                    fence_proxy_async(); /* a load on its way would read what TMA brings next */
-                    __syncwarp();
-                    if (lane == 0) mbarrier_arrive(ring.empty + here);
+                    dmma_tma_give_back(ring.empty + here, lane);
                     if (until && --until == 0 && lane == 0) mbarrier_arrive(ahead);
                     if (more) mbarrier_wait(ring.full + s, phase);
                     tiles = ring.tiles + s * shape::BYTES;
@@ -447,8 +454,8 @@ static gop_status matmul_dmma_tma(gop_ctx *ctx, const gop_task *task, int64_t st
     GOP_TRY(dmma_tma_operand(task, plan, true, tiling.n, w.p.b, &copies, &w.b));
     /* The copies and the kernel become one graph, or the kernel and what adds its parts. */
     if (copies.count && step == 0)
-        GOP_TRY(straighten<double>(ctx, copies, dmma_geometry(task, plan.pairs),
-                                   job.slices == 1));
+        GOP_TRY(
+            straighten<double>(ctx, copies, dmma_geometry(task, plan.pairs), job.slices == 1));
     GOP_TRY(kernels[job.way][!plan.a.transposed][!plan.b.transposed](ctx, w));
     if (job.slices == 1 || job.last < job.items) return GOP_OK;
     return GOP_LAUNCH_EARLY(ctx, matmul_dmma_tma_parts_kernel,

@@ -386,8 +386,8 @@ static inline int bf16x3_batch_groups(int64_t tiles, int64_t stages, int process
         const int64_t turns = blocks_for(stages, groups), held = ALL / groups;
         const float outside = around[groups / 2];
         const float last = (float)turns * busy[each % held * groups] + outside;
-        const float time = (float)(each / held) * ((float)turns + outside) +
-                           (each % held > 0 ? last : 0);
+        const float time =
+            (float)(each / held) * ((float)turns + outside) + (each % held > 0 ? last : 0);
         if (time < least) least = time, best = groups;
     }
     return best;
@@ -412,9 +412,9 @@ static inline matmul_tiling bf16x3_batch_tiling(const tiling_of &p, int parts)
     t.tiles = t.cluster = 1, t.split = 1, t.chunk = p.k, t.blocks = all;
     t.wide = p.a_wide && p.b_wide;
     t.groups = p.k * parts <= LONG ? 1
-               : all <= processors ? BF16X3_BATCH_GROUPS
-                                   : bf16x3_batch_groups(all, blocks_for(p.k * parts, 32),
-                                                         processors);
+               : all <= processors
+                   ? BF16X3_BATCH_GROUPS
+                   : bf16x3_batch_groups(all, blocks_for(p.k * parts, 32), processors);
     t.way = t.groups > 1;
     t.step = (t.way ? BF16X3_BATCH_GROUPS : 1) * 32 / parts;
     const int64_t turns = blocks_for(p.k, t.step);
