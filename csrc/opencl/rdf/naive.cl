@@ -7,8 +7,7 @@
  */
 #include "opencl/rdf/pairs.cl"
 
-__kernel void rdf_naive_kernel(SETS, const struct call c, const struct box box,
-                               const struct range r)
+__kernel void rdf_naive_kernel(SETS)
 {
     const long i = r.i0 + (long)get_global_id(0);
     t += t_at;
