@@ -93,7 +93,7 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 static gop_status begin(const gop_ctx *ctx, const gop_task *task, int is_turned, int lanes,
                         double slower, gop_plan *plan)
 {
-    const double work = (gop_cl_is_cpu(ctx) ? 2e9 : 4e11) / slower;
+    const double work = (gop_cl_is_cpu(ctx) ? 2e9 : 3e9 * ctx->info.processors) / slower;
     multiplying *const own = GOP_OWN(multiplying, plan);
     const gop_gemm *const g = &task->geometry.gemm;
     const gop_dtype dtype = task->in[0].dtype;
