@@ -255,24 +255,24 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     r.blocks = (int)gop_cl_ceil(r.i1 - r.i0, own->each);
     if (p->one_set && r.j1 <= r.i0 + 1) return GOP_OK; /* another step's */
     return gop_cl_run(
-        ctx, &(gop_cl_launch){
-                 .build = &own->build,
-                 .items = r.blocks * gop_cl_ceil(r.j1 - r.j0, own->chunk) * own->group,
-                 .group = own->group,
-                 .operand = {{&sorted, 0, at[0][POINTS]},
-                             {&ints, 0, at[0][TYPES]},
-                             {&ints, 0, at[0][SORTED_KEY]},
-                             {&sorted, 0, at[1][POINTS]},
-                             {&ints, 0, at[1][TYPES]},
-                             {&ints, 0, at[1][START]},
-                             GOP_CL_READS(&task->in[1]),
-                             GOP_CL_WRITES(&task->out[0])},
-                 .value = {GOP_CL_VALUE(call),
-                           {b.bytes, &b.numbers},
-                           GOP_CL_VALUE(r),
-                           GOP_CL_VALUE(own->sorted.grid),
-                           GOP_CL_VALUE_IF(own->is_guessed, own->guess),
-                           {own->histogram, NULL}}});
+        ctx,
+        &(gop_cl_launch){.build = &own->build,
+                         .items = r.blocks * gop_cl_ceil(r.j1 - r.j0, own->chunk) * own->group,
+                         .group = own->group,
+                         .operand = {{&sorted, 0, at[0][POINTS]},
+                                     {&ints, 0, at[0][TYPES]},
+                                     {&ints, 0, at[0][SORTED_KEY]},
+                                     {&sorted, 0, at[1][POINTS]},
+                                     {&ints, 0, at[1][TYPES]},
+                                     {&ints, 0, at[1][START]},
+                                     GOP_CL_READS(&task->in[1]),
+                                     GOP_CL_WRITES(&task->out[0])},
+                         .value = {GOP_CL_VALUE(call),
+                                   {b.bytes, &b.numbers},
+                                   GOP_CL_VALUE(r),
+                                   GOP_CL_VALUE(own->sorted.grid),
+                                   GOP_CL_VALUE_IF(own->is_guessed, own->guess),
+                                   {own->histogram, NULL}}});
 }
 
 /* ---- plans: what they have in common ---- */

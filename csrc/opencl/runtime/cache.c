@@ -51,7 +51,8 @@ static int open_folder(void)
     strcat(path, "/gpuops");
     (void)mkdir(path, 0700);
     const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0 || (own_size(folder, S_IFDIR) >= 0 && fchmod(folder, 0700) == 0)) return folder;
+    if (folder < 0 || (own_size(folder, S_IFDIR) >= 0 && fchmod(folder, 0700) == 0))
+        return folder;
     close(folder);
     return -1;
 }
@@ -76,7 +77,8 @@ unsigned char *gop_cl_cache_read(const char *key, size_t *bytes)
     unsigned char *all =
         size < (int64_t)before || size > MOST ? NULL : gop_services->alloc((size_t)size);
     uint64_t sum = 0;
-    if (all && read(file, all, (size_t)size) == size) sum = sum_of(all + SUM, (size_t)size - SUM);
+    if (all && read(file, all, (size_t)size) == size)
+        sum = sum_of(all + SUM, (size_t)size - SUM);
     if (all && (memcmp(all, &sum, SUM) != 0 || memcmp(all + SUM, key, key_bytes) != 0)) {
         gop_services->release(all);
         all = NULL;
@@ -97,9 +99,9 @@ void gop_cl_cache_write(const char *key, const unsigned char *binary, size_t byt
     const int folder = all ? open_folder() : -1;
     name_of(key, name);
     snprintf(temporary, sizeof temporary, "tmp%ld.%u", (long)getpid(), number++);
-    const int file = folder < 0 ? -1 /* old ones go with cache.py's */
-                                : openat(folder, temporary,
-                                         O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    const int file =
+        folder < 0 ? -1 /* old ones go with cache.py's */
+                   : openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file >= 0) {
         memcpy(all + SUM, key, key_bytes);
         memcpy(all + SUM + key_bytes, binary, bytes);
