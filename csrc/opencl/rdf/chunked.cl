@@ -55,7 +55,7 @@ static void settle(const struct point a, const struct others b, int j, int width
 {
     for (int l = 0; l < width; l++) {
         const BASE r2 = square(a, point_at(b.p, b.room, b.types, j + l), box);
-        bin[l] = r2 >= t[0] && r2 < t[c.bins] ? halve(r2, t, c.bins) : c.bins;
+        bin[l] = bin_of(r2, t, c.bins, c.bins);
     }
 }
 
@@ -73,8 +73,8 @@ static void meet(const struct point a, const struct others b, int j, int j1,
         const VECTOR r2 = squares(a, VECTOR_LOAD(p), VECTOR_LOAD(p + b.room),
                                   VECTOR_LOAD(p + 2 * b.room), box, &doubt);
         const INTS is_there = JOIN(vload, WIDTH)(0, numbers) < j1 - j;
-        const INTS inside = AS_INTS((r2 >= first) & (r2 < last)) & is_there;
 #if defined(EVEN)
+        const INTS inside = AS_INTS((r2 >= first) & (r2 < last)) & is_there;
         const FLOATS x = sqrt(AS_FLOATS(r2)) * c.scale + c.shift;
         const FLOATS edge = (x + 0x1.8p23f) - 0x1.8p23f, past = x - edge;
         const INTS k = AS_INTS(edge) + (past < 0);
@@ -83,10 +83,9 @@ static void meet(const struct point a, const struct others b, int j, int j1,
         if (any(unsure & is_there)) settle(a, b, j, min(WIDTH, j1 - j), t, c, box, bin);
 #else
         BASE of[WIDTH];
-        int counts[WIDTH];
         JOIN(vstore, WIDTH)(r2, 0, of);
-        JOIN(vstore, WIDTH)(inside, 0, counts);
-        for (int l = 0; l < WIDTH; l++) bin[l] = counts[l] ? halve(of[l], t, c.bins) : c.bins;
+        for (int l = 0; l < WIDTH; l++)
+            bin[l] = l < j1 - j ? bin_of(of[l], t, c.bins, c.bins) : c.bins;
         if (any(AS_INTS(doubt) & is_there))
             settle(a, b, j, min(WIDTH, j1 - j), t, c, box, bin);
 #endif

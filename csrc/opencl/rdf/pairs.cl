@@ -85,10 +85,11 @@ static BASE square(const struct point a, const struct point b, const struct box 
 
 /* ---- its bin ---- */
 
-/* The largest k with t[k] <= r2, for r2 inside the edges, by halving. */
-static int halve(BASE r2, __global const BASE *t, int bins)
+/* The largest k with t[k] <= r2, by halving; `none` for r2 outside of the edges. */
+static int bin_of(BASE r2, __global const BASE *t, int bins, int none)
 {
     int low = 0, high = bins;
+    if (!(r2 >= t[0] && r2 < t[bins])) return none;
     while (high - low > 1) {
         const int middle = (low + high) / 2;
         if (r2 < t[middle]) high = middle;
