@@ -98,7 +98,7 @@ static void leaves_of(void *argument, int64_t begin, int64_t end, int worker)
     }
 }
 
-/* Of columns [first, first + columns) the sums of squares of parts times `scale`, or the
+/* Sums the squares of parts times `scale` of columns [first, first + columns), or finds the
  * largest of the parts' sizes. */
 static gop_status sum_leaves(norm_job job, int64_t first, int64_t columns, double scale,
                              int is_largest)
