@@ -320,7 +320,7 @@ static gop_status matmul_mma_plan(const gop_ctx *ctx, const gop_task *task, gop_
     const tiling_of of = tiling_of_task(ctx, task);
     cut->a_along = of.a_along, cut->b_along = of.b_along;
     cut->a_wide = of.a_wide, cut->b_wide = of.b_wide;
-    cut->words = of.a_wide && of.b_wide ? 0 : of.quads ? 4 : of.a_words && of.b_words ? 2 : 0;
+    cut->words = of.a_wide && of.b_wide ? 0 : of.quads ? 4 : of.a_pairs && of.b_pairs ? 2 : 0;
     const matmul_tiling t = mma_tiling(of);
     cut->tile = t.way, cut->split = t.split, cut->chunk = t.chunk;
     if (plan->steps > 1) cut->split = 1, cut->chunk = g.k;

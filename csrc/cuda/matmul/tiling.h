@@ -17,9 +17,9 @@ struct tiling_of {
     bool a_along, a_wide, b_along,
         b_wide; /* terms are contiguous; all vectors of 16 bytes are aligned and whole */
     bool a_dense, b_dense; /* matmul_dense */
-    bool a_words, b_words; /* halves, of which all pairs are aligned and whole */
+    bool a_pairs, b_pairs; /* all pairs of items are aligned and whole */
     bool clusters;         /* blocks of a cluster may share a tile */
-    bool quads;            /* halves, of which all fours are aligned and whole */
+    bool quads;            /* all fours of items of both are aligned and whole */
 };
 
 /* Whether an operand's lines are neighbours, its terms follow each other without gaps, and it
@@ -37,7 +37,7 @@ static inline tiling_of tiling_swapped(const tiling_of &p)
 {
     return {p.n,       p.m,       p.k,        p.batches, p.item,    p.processors,
             p.b_along, p.b_wide,  p.a_along,  p.a_wide,  p.b_dense, p.a_dense,
-            p.b_words, p.a_words, p.clusters, p.quads};
+            p.b_pairs, p.a_pairs, p.clusters, p.quads};
 }
 
 /* Refuses, for `who`, devices whose blocks have less shared memory. */
@@ -231,7 +231,7 @@ static inline matmul_tiling gemv_col_tiling(const tiling_of &p)
     t.columns = thin_width(p.n, p.item == 2 ? 8 : 16);
     const int vector = gemv_col_load(p.item, t.columns) / p.item;
     /* Terms of halves may begin one item before their first line, which is in the same word. */
-    const int line = 32 * vector - (p.item == 2 && !p.a_words ? 2 : 0);
+    const int line = 32 * vector - (p.item == 2 && !p.a_pairs ? 2 : 0);
     const int64_t down = blocks_for(p.m, line), tiles = blocks_for(p.n, t.columns);
     const int64_t warps = down * tiles * p.batches; /* of one part */
     t.parts = 1; /* more where warps are few or idle, or terms lie side by side */
