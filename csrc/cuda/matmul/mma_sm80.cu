@@ -36,18 +36,22 @@ template <typename T, int M, int N, int W> struct mma_shape {
 /* How a thread brings an operand's tiles: by copies some stages ahead, */
 template <typename tile, int VECTOR> struct mma_feed {
     tile_copier<tile> copier;
-    int left;
+    int left, many; /* copies of a stage that a thread of the block needs */
 
     GOP_DEVICE mma_feed(const typename tile::item *first, const typename tile::item *some,
                         typename tile::item *stages, int64_t line_stride, int64_t term_stride,
                         int lines, int terms)
         : copier(first, some, stages, line_stride, term_stride, lines), left(terms)
     {
+        enum { LINES = tile::LINE_STEP > 0 ? +tile::LINE_STEP : 1 };
+        many = tile::LINE_STEP > 0 && lines < tile::EACH * LINES ? (lines + LINES - 1) / LINES
+                                                                 : +tile::EACH;
     }
     GOP_DEVICE void fetch(int step)
     {
         if (left <= 0) return;
-        copier.fetch(step % MMA_STAGES, left);
+        if (many < tile::EACH) copier.fetch(step % MMA_STAGES, left, many);
+        else copier.fetch(step % MMA_STAGES, left);
         left -= MMA_DEPTH;
     }
     GOP_DEVICE void begin(int step) { fetch(step); }
@@ -225,8 +229,9 @@ __global__ void __launch_bounds__(mma_shape<T, M, N, W>::THREADS,
         a.next(step);
         b.next(step);
         cp_async_commit_group();
-        mma_multiply<of_a, of_b>(sum, a_stages + step % MMA_STAGES * of_a::SIZE,
-                                 b_stages + step % MMA_STAGES * of_b::SIZE, m0, n0);
+        if (m0 < tile.rows && n0 < tile.columns)
+            mma_multiply<of_a, of_b>(sum, a_stages + step % MMA_STAGES * of_a::SIZE,
+                                     b_stages + step % MMA_STAGES * of_b::SIZE, m0, n0);
     }
     cp_async_wait_group<0>();
 
