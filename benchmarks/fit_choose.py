@@ -107,7 +107,8 @@ def geometry(call: str) -> dict:
 def operand(g: dict, lines: int, line: int, term: int, batch: int, offset: int):
     """operand_of of choose.cu: bytes, whether terms are neighbours, whether 16 bytes are
     neighbours wherever, and begin at multiples of 16 wherever a line does; whether the terms of
-    one matrix follow each other without gaps (matmul_dense); whether pairs of items are aligned and whole."""
+    one matrix follow each other without gaps (matmul_dense); whether pairs of items are aligned
+    and whole."""
     vector = max(1, 16 // g["item"])
     along = lines == 1 or (g["k"] > 1 and term <= line)
     near, far, length, rest = (term, line, g["k"], lines) if along else (

@@ -105,9 +105,9 @@ struct pace {
     float turn, piece;         /* of a column that is copied, of a piece of a sum in turn */
     float memory, store, cache, packing;
     float far; /* how much longer steps and bytes take that the L2 cache does not hold */
-    float factor[FACTORS]; /* slower where terms of a or b are neighbours, where these do not come
-                              in groups of 16 bytes or in pairs, where results do not come in
-                              groups of 16 bytes, or of two items */
+    float factor[FACTORS]; /* slower where terms of a or b are neighbours, where these do not
+                              come in groups of 16 bytes or in pairs, where results do not come
+                              in groups of 16 bytes, or of two items */
     float way[WAYS];       /* a term or output of this tile beside others */
 };
 
