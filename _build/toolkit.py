@@ -181,22 +181,26 @@ def number(arch: str) -> str:
 
 def archs_of(stem: str, archs: list[str]) -> list[str]:
     """Those of a file's kernels: *_sm90.cu uses what 9.0 alone has, *_sm80.cu what 7.5 has not.
-    Where none is left all are, as their rows refuse there in any case."""
+    Where none is left all are, as their rows refuse there in any case. Other files use nothing
+    of 9.0 alone, so that later GPUs share its PTX."""
     kept = archs
+    later = any(int(number(arch)) >= 100 for arch in archs)
     if stem.endswith("_sm90"):
         kept = [arch for arch in archs if number(arch) == "90"]
     elif stem.endswith("_sm80"):
         kept = [arch for arch in archs if int(number(arch)) >= 80]
+    elif later:
+        kept = [arch.replace("90a", "90") for arch in archs]
     return kept or archs
 
 
 def gencode(archs: list[str]) -> list[str]:
     """nvcc's options. Architectures of one generation share the first one's PTX, which is most
-    of the work; from 10.0 on all do, as the kernels use nothing of later ones."""
+    of the work; from 9.0 on all do, as the kernels use nothing of later ones."""
     groups: dict[str, list[str]] = {}
     for arch in sorted(archs, key=lambda arch: int(number(arch))):
         name = arch.partition("+")[0]
-        major = min(int(number(arch)) // 10, 10)
+        major = min(int(number(arch)) // 10, 9)
         groups.setdefault(name if name.endswith("a") else str(major), []).append(arch)
     flags = []
     for members in groups.values():

@@ -60,10 +60,11 @@ HELD = {"small": (4, 8), "bf16x3_small": (1, 2), "bf16x3_batch": (1, 2, 4), "mma
         "skinny_wgmma": (1,), "tall": (2,)}  # fmt: skip
 # Microseconds: a launch, one that copies, one that adds; a step, a term, an output, a block; a
 # byte of operands, of results, from the L2 cache, of a copy; a column that is copied, a piece
-# that is added. How much slower what the L2 cache does not hold is. Factors: a's or b's terms
-# are neighbours, are not in groups of 16 bytes; rows of results are not.
+# that is added. How much slower what the L2 cache does not hold is. Then FLAGS factors: a's or
+# b's terms are neighbours, a's or b's items do not come in groups of 16 bytes, or in pairs; one
+# more where rows of results do not.
 TIMES = (3, 2, 2, 0.05, 1e-5, 1e-4, 0.3, 0.3e-6, 0.3e-6, 0.05e-6, 1e-6, 0.02, 0.01, 1)
-COUNT = len(TIMES)
+COUNT, FLAGS = len(TIMES), 6
 L2_FROM, L2_OVER = 24e6, 40e6  # bytes: what is held whole, from where on little is
 MOST_DRAWN = 1200  # products of a seed in a result, at most
 COMPUTES = 12  # naive: what a term takes beside a line that a warp reads
@@ -106,7 +107,8 @@ def geometry(call: str) -> dict:
 def operand(g: dict, lines: int, line: int, term: int, batch: int, offset: int):
     """operand_of of choose.cu: bytes, whether terms are neighbours, whether 16 bytes are
     neighbours wherever, and begin at multiples of 16 wherever a line does; whether the terms of
-    one matrix follow each other without gaps (matmul_dense)."""
+    one matrix follow each other without gaps (matmul_dense); whether pairs of items are aligned
+    and whole."""
     vector = max(1, 16 // g["item"])
     along = lines == 1 or (g["k"] > 1 and term <= line)
     near, far, length, rest = (term, line, g["k"], lines) if along else (
@@ -115,9 +117,10 @@ def operand(g: dict, lines: int, line: int, term: int, batch: int, offset: int):
                 and batch % vector == 0)  # fmt: skip
     wide = straight and g["k"] > 1 and length % vector == 0
     aligned = offset % vector == 0 and batch % vector == 0
+    even = near == 1 and all(x % 2 == 0 for x in (offset, far, length, batch))
     dense = line == 1 and term == lines and (lines <= 64 or aligned)
     bytes_ = lines * g["k"] * g["item"] * (g["batches"] if batch else 1)
-    return bytes_, along, wide, straight, dense
+    return bytes_, along, wide, straight, dense, even
 
 
 def shape_of(call: str) -> dict:
@@ -197,12 +200,13 @@ def features(row, shapes, tile, way, held, shortest) -> dict:
         found["far"].append(min(1, max(0, (s["bytes"] + s["result"] - L2_FROM) / L2_OVER)))
         found["result"].append(s["result"])
         divides = s["batches"] > 1  # naive: for each output
-        uneven = s["n"] * s["item"] % 16 != 0
+        uneven = s["n"] % max(2, 16 // s["item"]) != 0
         found["uneven"].append(divides if row == "naive" else uneven)
-        along, narrow = [p["a"][1], p["b"][1]], [not t["wide"], not p["b"][2]]
+        along = [p["a"][1], p["b"][1]]
+        narrow = [not t["wide"], not p["b"][2], not p["a"][5], not p["b"][5]]
         is_naive = row == "naive"  # which waits less where terms are neighbours
-        found["flags"].append(along + ([0, 0] if is_naive else narrow))
-        found["late"].append([0, 0, *along] if is_naive else along + narrow)
+        found["flags"].append(along + ([0] * 4 if is_naive else narrow))
+        found["late"].append([0, 0, *along, 0, 0] if is_naive else along + narrow)
         found["way"].append(t["way"])
     ways = np.array(found.pop("way"))
     return {"way": ways, **{name: np.array(v, float) for name, v in found.items()}}
@@ -213,12 +217,12 @@ def expected(x, lines, xp=np):
     times = xp.exp(x[:COUNT])
     start, pack, add, step, term, output, block, memory, store, cache, copy = times[:11]
     turn, piece, far = times[11:]
-    way = xp.exp(xp.concatenate([xp.zeros(1), x[COUNT + 5 :]]))
+    way = xp.exp(xp.concatenate([xp.zeros(1), x[COUNT + FLAGS + 1 :]]))
     best = None
     for f in lines:
-        slower = xp.exp(f["flags"] @ x[COUNT : COUNT + 4])
-        late = xp.exp(f["late"] @ x[COUNT : COUNT + 4])
-        narrow = xp.exp(f["uneven"] * x[COUNT + 4])
+        slower = xp.exp(f["flags"] @ x[COUNT : COUNT + FLAGS])
+        late = xp.exp(f["late"] @ x[COUNT : COUNT + FLAGS])
+        narrow = xp.exp(f["uneven"] * x[COUNT + FLAGS])
         away = 1 + f["far"] * far
         tile = way[f["way"]]
         work = (f["steps"] * step * late * away + f["terms"] * tile * term * slower
@@ -241,8 +245,8 @@ def fit(row: str, shapes, us, weight):
             lines = [features(row, shapes, t, way, held, shortest)
                      for way, t in enumerate(tiles or [None])]  # fmt: skip
             costs = [cost for *_, cost in tiles[1:]] or [1] * max(f["way"].max() for f in lines)
-            first = np.concatenate([np.log(TIMES), np.zeros(5), np.log(costs)])
-            certain = np.repeat([0.1, 1, 0.5], [COUNT, 5, len(costs)])
+            first = np.concatenate([np.log(TIMES), np.zeros(FLAGS + 1), np.log(costs)])
+            certain = np.repeat([0.1, 1, 0.5], [COUNT, FLAGS + 1, len(costs)])
 
             def error(x, lines=lines, first=first, certain=certain):
                 apart = np.log(expected(x, lines) / us) / 0.05
@@ -300,8 +304,8 @@ def entry(row, name, found, x) -> str:
     rates, far = 1e-3 / times[7:11], times[13]
     ns = *times[:7] * 1e3, *times[11:13] * 1e3
     numbers = [f"{v:.4g}" for v in (*ns, *rates, far)]
-    factors = ", ".join(f"{v:.2f}" for v in np.exp(x[COUNT : COUNT + 5]))
-    ways = ", ".join(f"{v:.3g}" for v in np.exp([0, *x[COUNT + 5 :]]))
+    factors = ", ".join(f"{v:.2f}" for v in np.exp(x[COUNT : COUNT + FLAGS + 1]))
+    ways = ", ".join(f"{v:.3g}" for v in np.exp([0, *x[COUNT + FLAGS + 1 :]]))
     return (f"{{{row}, {name}, {{{drawn}}}, {held}, {shortest}, {', '.join(numbers[:9])},\n"
             f"    {', '.join(numbers[9:])}, {{{factors}}}, {{{ways}}}}},")  # fmt: skip
 

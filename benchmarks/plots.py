@@ -77,7 +77,8 @@ def draw(results: dict, device: str, op: str) -> None:
         if "copy_seconds" in ladder:
             copy = ladder["bytes"] / ladder["copy_seconds"] / 1e9
             axes.axvline(copy, color="black", linestyle="--", linewidth=1)
-            axes.text(copy, -0.8, "copy", ha="center", va="bottom")
+            above = axes.get_xaxis_transform()  # the frame's upper edge is 1
+            axes.text(copy, 1.01, "copy", transform=above, ha="center", va="bottom")
         title = f"{op}, {ladder['call']}, {results['device']}, {ladder['date']}"
         axes.set_title(title, pad=14, fontsize=9)
         FOLDER.mkdir(parents=True, exist_ok=True)

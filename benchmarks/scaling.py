@@ -1,13 +1,14 @@
 """scaling - what gpuops.dask costs: sums beside Dask's own, and frames of rdf on two workers.
 
-    python benchmarks/scaling.py
+    python benchmarks/scaling.py [--bytes 2000000000]
 
-Two processes of one thread each. The array lies in their memory, 100 chunks of float64, 2 GB;
-the least of five turns is taken, one after the other by turns.
+Two processes of one thread each. The array lies in their memory, 100 chunks of float64; the
+least of five turns is taken, one after the other by turns.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import time
 
@@ -17,7 +18,7 @@ from distributed import Client, wait
 
 import gpuops.dask
 
-BYTES, CHUNKS, FRAMES = 2_000_000_000, 100, 1000
+CHUNKS, FRAMES = 100, 1000
 
 
 def turns(calls: dict, count: int = 5) -> dict[str, float]:
@@ -32,8 +33,8 @@ def turns(calls: dict, count: int = 5) -> dict[str, float]:
     return {name: min(each) for name, each in seconds.items()}
 
 
-def sums() -> None:
-    n = BYTES // 8
+def sums(count: int) -> None:
+    n = count // 8
     x = da.random.default_rng(0).random(n, chunks=n // CHUNKS).persist()
     wait(x)
     calls = {
@@ -63,10 +64,13 @@ def frames(processes: int) -> float:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bytes", type=int, default=2_000_000_000, help="of the array")
+    arguments = parser.parse_args()
     print(f"{os.cpu_count()} cores")
     with gpuops.dask.cluster(["cpu"] * 2) as cluster, Client(cluster) as client:
         client.wait_for_workers(2)
-        sums()
+        sums(arguments.bytes)
     one, two = frames(1), frames(2)
     print(f"rdf of {FRAMES} frames: one worker {one:.2f} s, two {two:.2f} s, {one / two:.2f}")
 

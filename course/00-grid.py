@@ -4,13 +4,11 @@
 # **Goal.** After this notebook you can say which thread of a launch works on which element, choose a
 # grid for an array of any size, and tell what happens at its edges.
 #
-# A kernel is one function that very many threads run; the word `__global__` marks it. Threads come in *blocks*, blocks in a *grid*;
-# a thread knows its place as `threadIdx` in its block, and its block's as `blockIdx`. Everything here
-# runs without a GPU: `device="sim"` plays one on the CPU and says what is wrong with a kernel. sim counts
-# what a GPU would do; how long a GPU takes it cannot say.
+# A kernel is one function that very many threads run; the word `__global__` marks it. Threads come in *blocks*, blocks in
+# a *grid*. A thread finds its place in its block in `threadIdx`, and its block's place in the grid in `blockIdx`.
+# Everything here runs without a GPU: `device="sim"` imitates one on the CPU and says what is wrong with a kernel. sim
+# counts what a GPU would do, but cannot say how long a GPU would take.
 # %%
-import textwrap
-
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -51,17 +49,17 @@ for blocks in 3, 4, 5:
     counted[f"{blocks} blocks"] = int(np.isfinite(out).sum())
 compare(guess, counted)
 # %% [markdown]
-# Too small a grid is no error to anybody: the rest of the array is simply not computed. Too large a
-# grid is harmless as long as the kernel asks `if (i < n)`. What does it do without?
+# If the grid is too small, nobody reports an error: the rest of the array is simply not computed. A grid that is too
+# large does no harm as long as the kernel asks `if (i < n)`. What happens without it?
 # %%
 careless = gpuops.compile(ADD.replace("if (i < n) ", ""), device="sim")
 try:
     careless[4, 256](a, b, np.empty_like(a), n)
 except gpuops.DeviceError as mistake:
-    print(textwrap.fill(str(mistake), 96))
+    print(mistake)
 # %% [markdown]
 # `kernel.cu:5` is line 5 of the source: count from the line of `ADD = """`, or let JupyterLab do it (View,
-# Show Line Numbers). The last block has 1024 - 1000 = 24 threads too many. On a GPU they read and write what lies behind
+# Show Line Numbers). The last block has 1024 - 1000 = 24 threads too many. On a GPU they read and write what lies after
 # the arrays, and mostly nobody notices until much later. So the number of blocks is `n` divided by the
 # block's size, *rounded up*, and the kernel has its bounds check.
 #
@@ -103,7 +101,7 @@ plt.show()
 # Add two arrays of `rows` rows and `columns` columns. Your kernel is launched with blocks of 16 x 16
 # threads, as many as cover the array, `x` along a row: so `1000 x 37` gets a grid of `(3, 63)`.
 # `check` runs it on other shapes too. sim lets threads take turns in several orders (schedules), as a GPU
-# promises no order. Change the kernel below, run the cell, read what is said, until all points are there.
+# promises no order. Change the kernel below, run the cell and read what `check` says, until you have all points.
 # Lines count from `KERNEL = r"""`, the cell's first. A check takes some seconds; a loop without an end is
 # stopped after 15. `printf` works in kernels: `printf("%d\n", i);` of a few threads says what they see.
 #

@@ -5,9 +5,9 @@
 # rearrange work so that none is split.
 #
 # A *multiprocessor* is the part of a GPU that runs blocks. It does not run their threads one by one: 32 neighbours
-# of a block are a *warp* and share each instruction. Where threads of a warp decide differently at a branch, the warp goes both ways,
-# one after the other, and on each way the threads of the other one wait. Between warps a branch costs
-# nothing.
+# of a block are a *warp* and share each instruction. If threads of a warp decide differently at a branch, the warp goes
+# both ways, one after the other. On each way those threads wait that go the other way. If each warp decides as a
+# whole, the branch costs nothing.
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
@@ -75,7 +75,7 @@ plt.show()
 # A warp that waits for memory, some hundreds of cycles, costs nothing as long as another one can go
 # on: that is why a GPU wants far more threads than it has arithmetic units. The lectures' own figures:
 # to hide the wait for a register that was just written, 192 threads a multiprocessor on compute
-# capability 1.x and 768 on 2.x. How many fit depends on the block's size: whole blocks alone.
+# capability 1.x and 768 on 2.x. How many fit depends on the block's size, because only whole blocks fit.
 # %%
 LIMITS = {"1.0": (768, 8, 512), "1.3": (1024, 8, 512), "2.0": (1536, 8, 1024), "9.0": (2048, 32, 1024)}
 sizes = range(32, 1025, 32)
@@ -95,7 +95,7 @@ plt.show()
 # `x * 0.5 - 1`. As it stands every warp is split. Mend it: the same elements get the same values, and
 # no warp is split. Blocks have 256 threads, the grid `n / 256` blocks, and `n` is a multiple of 256.
 #
-# Hint: nobody says that thread `t` takes element `t`.
+# Hint: thread `t` need not take element `t`.
 # %%
 #- exercise
 KERNEL = r"""

@@ -5,9 +5,9 @@
 # today's GPUs and of those the first CUDA lectures spoke of, and lay data out so that little more is
 # moved than asked for.
 #
-# Memory does not hand out single words. What the threads of a warp ask for in one instruction, a
-# *request*, is served in *transactions*; today in sectors of 32 bytes. Words that share a transaction
-# are had for the price of one. The rules changed with every generation (*compute capability*):
+# Memory does not hand out single words. All that the threads of a warp ask for in one instruction is a
+# *request*. It is served in *transactions*, today in sectors of 32 bytes. All words of a transaction together
+# cost as much as one of them. The rules changed with every generation (*compute capability*):
 #
 # | | who is served together | what is moved |
 # |---|---|---|
@@ -17,8 +17,6 @@
 # | 3.x to 6.x | warps | between the two: lines of 128 bytes where a cache keeps them, else sectors of 32 |
 # | 7.0 and later | warps | sectors of 32 bytes |
 # %%
-import textwrap
-
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -59,9 +57,9 @@ guess = {"t + 1": None, "2 * t": None, "8 * t": None, "31 - t": None, "t ^ 5": N
 # %%
 compare(guess, {where: loads(where).parts for where in guess})
 # %% [markdown]
-# What counts today is which sectors are touched, not by whom: backwards or shuffled costs nothing, and words
-# that several threads want come once. An offset of one word costs one sector, a stride of two doubles
-# the traffic, and from a stride of eight on every thread has a sector to itself.
+# Today it matters which sectors are touched, not which thread touches them. So it costs nothing to go backwards or
+# in another order, and a word that several threads want comes once. An offset of one word costs one sector
+# more, a stride of two doubles the traffic, and from a stride of eight on each thread needs a sector of its own.
 # %%
 profiled("2 * t").draw(line=5, kind="load")
 plt.show()
@@ -99,8 +97,8 @@ plt.show()
 # %% [markdown]
 # ## Wider words, narrower words
 #
-# A thread may load 1, 2, 4, 8 or 16 bytes at once. Sectors do not care; a request of 16 bytes a thread
-# is 16 sectors, four instructions' worth of floats in one. Below, `float4` is CUDA's word for four floats side by
+# A thread may load 1, 2, 4, 8 or 16 bytes at once. The rule is the same: a request of 16 bytes a thread takes 16
+# sectors, as many as four requests for floats. Below, `float4` is CUDA's word for four floats side by
 # side, `x`, `y`, `z` and `w`, and `__device__` stands before a function that kernels call.
 # %%
 for kind in "unsigned char", "short", "float", "double", "float4":
@@ -135,9 +133,9 @@ for name, what in WAYS.items():
     print(f"{name:24}" + "".join(f"{m:8.2f}" for m in moved))
 
 # %% [markdown]
-# Loaded at once, 16 bytes for 12 is a third more than needed, 4/3, everywhere. The array of structures
-# pays three times and more: each of its three loads touches every sector, and where no cache keeps
-# them they come three times.
+# Loaded at once, 16 bytes where 12 are needed are 4/3 of the bytes, by all four rules. The array of structures
+# moves three times the bytes and more: each of its three loads touches every sector, and where no cache keeps
+# the sectors, they come three times.
 #
 # ## Shared memory, and waiting for each other
 #
@@ -163,7 +161,7 @@ print(turned[:3], turned[256:259])
 try:
     gpuops.compile(TURN.replace("__syncthreads();", ""), device="sim")[2, 256](b, turned)
 except gpuops.DeviceError as mistake:
-    print(textwrap.fill(str(mistake).partition("\n")[0], 96))
+    print(mistake)
 # %% [markdown]
 # Step by step, the first block: move the slider. Arrows go from an element to the thread that loads it (blue), and from a
 # thread to the element that it stores (orange).
@@ -179,7 +177,7 @@ watch(gpuops.compile(TURN, device="sim")[2, 256], b, turned)
 # `n` points lie as an array of structures, `p[3 * i]`, `p[3 * i + 1]`, `p[3 * i + 2]`, and that cannot
 # be changed. Compute `x * x + y * y + z * z` of each, rounded in that order, with blocks of 256
 # threads, as many as cover the points. Mend the kernel: by the rules of 1.0, 1.3, 2.0 and today, loads and stores
-# may move at most 4/3 of the bytes that are needed. Nobody says that a thread has to load its own three numbers. Let
+# may move at most 4/3 of the bytes that are needed. A thread need not load its own three numbers. Let
 # the block load its 768 in the order in which they lie in memory, and put them into a `__shared__` array. All threads
 # meet at `__syncthreads()`, and then each takes its three from there.
 # %%

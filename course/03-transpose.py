@@ -5,8 +5,8 @@
 # kernel coalesce, and you measure by the right yardstick: a copy of the same bytes.
 #
 # A transpose computes nothing. Each element is loaded once and stored once, so it can be as fast as a
-# copy and no faster; if it is slower than a copy, only the order of its accesses can be the reason. One of the lectures behind this
-# course measured its steps on a GeForce GTX 280 (compute capability 1.3), 4000 x 4000 elements of 4
+# copy and no faster. If it is slower than a copy, only the order of its accesses can be the reason. One of the lectures
+# from which this course grew measured its steps on a GeForce GTX 280 (compute capability 1.3), 4000 x 4000 elements of 4
 # bytes: 2.7 GB/s with strides on both sides, 5.3 for the plain kernel, 112.4 for a copy.
 # %%
 import matplotlib.pyplot as plt
@@ -58,7 +58,7 @@ plt.show()
 #
 # The library's own ladder has the lecture's steps; a sentence each:
 #
-# * *strided*: a stride on both sides, as bad as it gets; no transpose, a measure
+# * *strided*: a stride on both sides: the worst case, as a measure; it is no transpose
 # * *copy*: the yardstick
 # * *staged*: a copy through a tile in shared memory, the yardstick of what comes next
 # * *reads*: the plain kernel, which reads rows and writes columns
@@ -90,9 +90,9 @@ right.axvline(112.4, color="black", linewidth=0.8, linestyle="--")
 left.invert_yaxis()
 plt.show()
 # %% [markdown]
-# *tiled* moves not a byte too much and still reached two thirds of the copy: its columns of 32 words lie
-# in one bank of shared memory. The traffic is mended first, then the banks; the other way round
-# nothing would have been gained.
+# *tiled* moves no byte too many, and still reached only two thirds of the copy's rate, because each column of its
+# tile lies in one bank of shared memory. So the lecture mended the traffic first, then the banks. The other way round
+# it would have gained nothing.
 #
 # The same kernels and the same 4000 x 4000 on a GPU of today, yours or one that was recorded, each as a share
 # of the copy on the same GPU:
@@ -111,9 +111,9 @@ plt.show()
 # %% [markdown]
 # ## 4000 and 4096
 #
-# The memory of those GPUs lay in partitions, 256 bytes in each in turn. Rows of 4096 floats all begin
-# in the same one, and the blocks at work together write below one another. So 4096 x 4096 was much
-# slower than 4000 x 4000, and there mending the banks showed nothing. Below, 100 % means that all eight partitions get
+# The memory of those GPUs was divided into partitions: every 256 bytes the next one began. Rows of 4096 floats
+# all begin in the same partition, and blocks that work at the same time write to the same columns. So 4096 x 4096
+# was much slower than 4000 x 4000, and to mend the banks did not help there. Below, 100 % means that all eight partitions get
 # the same share, and 12 % that one of them gets everything. It is counted over the blocks that such a GPU has at work
 # together:
 # %%

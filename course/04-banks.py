@@ -5,8 +5,8 @@
 # how many turns a request takes, and how to avoid bank conflicts without an extra word of memory.
 #
 # Shared memory has 32 *banks* (16 before compute capability 2.0). Neighbouring words of 4 bytes lie in
-# neighbouring banks, word 32 in bank 0 again. In a turn, a *wavefront*, each bank hands out one word,
-# to whoever wants it. A request whose words lie in 32 banks takes one turn; two different words of one
+# neighbouring banks, word 32 in bank 0 again. In a turn, a *wavefront*, each bank hands out one word
+# to all threads that want it. A request whose words lie in 32 banks takes one turn; two different words of one
 # bank take two.
 # %%
 import textwrap
@@ -58,8 +58,9 @@ for where in "2 * t", "3 * t":
 # %% [markdown]
 # ## 16 banks, and words of 8 bytes
 #
-# On compute capability 1.x half a warp goes at a time, over 16 banks, and in each turn one word alone
-# may go to several threads. Words of 8 bytes are two banks wide: today half warps go together then.
+# On compute capability 1.x half a warp is served at a time, by 16 banks, and in each turn only one of the words
+# may go to several threads. Words of 8 bytes are two banks wide: today a warp's request for them is served by half
+# warps.
 # %%
 strides = range(1, 34)
 fig, axes = plt.subplots(1, 2, figsize=(10, 3.2), layout="tight", sharey=True)
@@ -74,7 +75,8 @@ plt.show()
 for where in "t / 2", "t / 4", "t / 16":
     print(f"s[{where}]".ljust(10), "today", wavefronts(where), "  cc 1.3", wavefronts(where, "sim:cc13"))
 # %% [markdown]
-# `s[t / c]` is free today. On 1.3 it is where all 16 threads of a half warp want one word.
+# Today `s[t / c]` takes no more than one turn. On 1.3 this is so only where all 16 threads of a half warp want the
+# same word.
 #
 # ## The tile of a transpose
 #
@@ -116,9 +118,9 @@ plt.show()
 #
 # Do it without the extra column: a *swizzle*. Let element (row, column) of the tile lie at
 # `column ^ row` of its row (`^` is exclusive or). Then the words of a row are merely in another order,
-# and the words of a column lie in 32 banks. The kernel below also lacks the checks for n that are no multiple of 32,
-# which yours of 03 has. Checked: any n, 4096 bytes of shared memory, no wavefront and no
-# sector beyond the fewest, the bits.
+# and the words of a column lie in 32 banks. The kernel below also lacks the checks for an n that
+# is no multiple of 32; your kernel of 03 has them. `check` tries several n. It asks for the right bits, for 4096 bytes
+# of shared memory, and for the fewest wavefronts and sectors that are possible.
 # %%
 #- exercise
 KERNEL = r"""
@@ -162,7 +164,7 @@ for ax, source in zip(axes, (TILED.replace("WIDTH", "32"), KERNEL)):
     try:
         kernel = tile(source)
     except gpuops.Error as mistake:
-        ax.set_title(textwrap.fill(str(mistake), 96), loc="left", fontsize="medium")
+        ax.set_title(textwrap.fill(str(mistake).partition("\n")[0], 96), loc="left", fontsize="medium")
         ax.set_axis_off()
         continue
     line = max(i.line for i in kernel.accesses if (i.space, i.kind) == ("shared", "load"))

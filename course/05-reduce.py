@@ -2,10 +2,10 @@
 # # 05 Reduce
 #
 # **Goal.** After this notebook you know the seven steps of the classic reduction, what each of them
-# removes, and which mistakes the slides that teach them carry along.
+# removes, and which mistakes the slides contain that teach them.
 #
-# A sum of n numbers is n - 1 additions, each of which may wait for the one before. In a tree they do
-# not: neighbours in pairs, then pairs of pairs, log2 n rounds. A block of 256 threads adds 256 numbers in
+# A sum of n numbers takes n - 1 additions. One after the other, each waits for the one before. In a tree they do
+# not: first neighbours are added in pairs, then the pairs in pairs, in log2 n rounds. A block of 256 threads adds 256 numbers in
 # shared memory in eight rounds, and then the blocks' sums are left. One of the lectures measured on a
 # GTX 280, where a copy reaches 112.4 GB/s:
 #
@@ -19,8 +19,6 @@
 # | 6 | complete | the rounds are unrolled, for a block size known to the compiler | 50.64 |
 # | 7 | cascaded | each thread adds many numbers first | 77.21 |
 # %%
-import textwrap
-
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -75,7 +73,7 @@ guess = {name: None for name in STEPS}
 loads = {name: profiled(source).counts("shared", "load") for name, source in STEPS.items()}
 compare(guess, {name: c.requests / 4 for name, c in loads.items()})
 # %% [markdown]
-# Steps 2 and 3 ask equally often; what is between them is the banks:
+# Steps 2 and 3 make as many requests. They differ in the banks:
 # %%
 for name, c in loads.items():
     print(f"{name:15} {c.active:4.1f} of 32 lanes active, {c.per_request:.2f} wavefronts a request")
@@ -84,7 +82,7 @@ for name, c in loads.items():
 #
 # All 8 warps of a block, lanes down, steps of the code to the right. Blue: the thread goes along; grey: it waits;
 # white: its warp is done. In step 1 of the reduction every warp is split at least five times, with fewer and
-# fewer lanes at work; in step 3 whole warps skip the additions and are done earlier, and warp 0 alone is split.
+# fewer lanes at work; in step 3 whole warps skip the additions and are done earlier, and only warp 0 is split.
 # %%
 fig, axes = plt.subplots(1, 2, figsize=(11, 6), layout="tight")
 for ax, name in zip(axes, ("1 interleaved", "3 sequential")):
@@ -93,11 +91,12 @@ for ax, name in zip(axes, ("1 interleaved", "3 sequential")):
     ax.set_xlabel("steps of the code, as each warp takes them")
 plt.show()
 # %% [markdown]
-# ## Mistakes that the slides carry along
+# ## Mistakes in the slides
 #
 # **No barrier in the last warp** (step 5). "32 threads of a warp run together anyway": on the GPUs of that
 # time they did, where `s` was declared `volatile`, so that the compiler kept each load and store. Since compute
-# capability 7.0 each thread has its own way, and who reads `s[t + 16]` may come before it is stored. `__syncwarp()` makes a warp meet.
+# capability 7.0 each thread goes its own way, and a thread may read `s[t + 16]` before it is stored. At `__syncwarp()`
+# the threads of a warp meet.
 # %%
 LAST_WARP = SUM.replace("ROUNDS", """for (int d = 128; d > 32; d /= 2) {
         if (t < d) s[t] += s[t + d];
@@ -117,14 +116,15 @@ def mistake(source, place, *args):
     try:
         gpuops.compile(source, device="sim")[place](*args)
     except gpuops.DeviceError as found:
-        print(textwrap.fill(str(found), 96))
+        print(found)
     else:
         raise AssertionError("no mistake was found")
 
 
 mistake(LAST_WARP, (4, 256), v, part)
 # %% [markdown]
-# With the checks off it computes: rightly in lockstep, as those GPUs did, wrongly in other orders.
+# With the checks off the kernel runs to its end. Its sum is right in lockstep, the order of those GPUs, and wrong in
+# other orders.
 # %%
 kernel = gpuops.compile(LAST_WARP, device="sim")
 for turns in "lockstep", "forward", "reversed":
@@ -134,13 +134,13 @@ for turns in "lockstep", "forward", "reversed":
 # %% [markdown]
 # **The result in the array that is read** (steps 1 to 7). The slides store a block's sum to
 # `v[blockIdx.x]`. Block 1 may overwrite `v[1]` before block 0 has read it: nothing orders blocks. The cure is a second
-# array. The tickets that sim names too are those of the last exercise.
+# array. sim also names tickets: the last exercise explains them.
 # %%
 IN_PLACE = STEPS["3 sequential"].replace("const int *v, int *part", "int *v").replace("part[", "v[")
 mistake(IN_PLACE, (4, 256), v.copy())
 # %% [markdown]
 # **Reading past the end** (step 7). A thread adds `v[i] + v[i + 256]` while `i < n`; where n is no multiple
-# of 512 the second one may lie behind the array. (`atomicAdd(&x, s)` adds `s` to `x`, and no other thread comes
+# of 512 the second one may lie past the end of the array. (`atomicAdd(&x, s)` adds `s` to `x`, and no other thread comes
 # between its load and its store.)
 # %%
 GREEDY = """

@@ -2,7 +2,7 @@
 # # 07 Rounding
 #
 # **Goal.** After this notebook you know where two programs that compute the same get different bits, and
-# can write a sum that gives the same ones always.
+# can write a sum that always gives the same bits.
 #
 # A float32 has 24 bits, and each operation rounds to the nearest one. Three things change bits without any
 # mistake: *fused multiply-add*, which rounds a product and a sum once instead of twice; the *order* of
@@ -40,8 +40,8 @@ def computed(way):
 # %% [markdown]
 # ## Three ways to multiply and add
 #
-# GPUs of compute capability 1.x cut the product of a float multiply-add off ("mad"); IEEE 754 knows two
-# roundings or one. **Predict:** in how many of 100 random a b + c do the bits differ from two roundings?
+# GPUs of compute capability 1.x cut off the product of a float multiply-add ("mad"). IEEE 754 rounds the product and
+# the sum, or rounds once if the two are fused. **Predict:** in how many of 100 random a b + c do the bits differ from two roundings?
 # %%
 guess = {"fused": None, "cut off, then rounded": None}
 # %%

@@ -1,11 +1,11 @@
 # %% [markdown]
 # # 08 Instructions
 #
-# **Goal.** After this notebook you know which instructions cost many times an addition, and can rid an
-# index of a remainder.
+# **Goal.** After this notebook you know which instructions cost many times an addition, and can
+# compute an index without a remainder.
 #
 # A multiprocessor adds and multiplies floats, and adds integers, at its full rate. It has no instruction
-# that divides: `/` and `%` of integers are some twenty others, float division and `sqrtf` about ten. For
+# that divides: `/` and `%` of integers take some twenty others, a float division and `sqrtf` about ten. For
 # `sinf`, `expf` and others it has units that are fast and less exact, `__sinf`, `__expf`.
 # %%
 import matplotlib.pyplot as plt
@@ -30,9 +30,9 @@ plt.show()
 # %% [markdown]
 # ## What they are worth
 #
-# The fast functions give fewer right bits. sim computes `__sinf` exactly, so here is the error that CUDA's
-# guide promises for a GPU beside that of `sinf`, 2 ulp: at most 2^-21.41 between -pi and pi, however small the
-# sine is.
+# The fast functions give fewer right bits. sim computes `__sinf` exactly, so the figure shows what CUDA's guide
+# promises for a GPU: `__sinf` is off by at most 2^-21.41 between -pi and pi, however small the sine is, and `sinf` by
+# at most 2 ulp.
 # %%
 x = np.linspace(1e-4, 3.14, 2000)
 ulp = 2.0 ** (np.floor(np.log2(np.sin(x))) - 23)
@@ -43,12 +43,12 @@ ax.set(xlabel="x", ylabel="bound of the error, ulp of sin(x)")
 ax.legend()
 plt.show()
 # %% [markdown]
-# Harmless in the middle, thousands of ulp where the sine is near 0.
+# That is harmless in the middle. But it is thousands of ulp where the sine is near 0.
 #
 # ## Constant memory, and loops
 #
 # Two more slides. *Constant memory* is as fast as a register if all threads of a warp read the same word, and
-# takes a turn for each other one. *Short loops* spend instructions on counting and jumping; `#pragma unroll`
+# takes one more turn for each further word. *Short loops* spend instructions on counting and jumping; `#pragma unroll`
 # writes them out. Neither changes what is asked of global memory:
 # %%
 POLYNOMIAL = """
@@ -71,7 +71,7 @@ for name, pragma in {"a loop": "", "unrolled": "#pragma unroll"}.items():
 # %% [markdown]
 # ## Exercise
 #
-# Element i gets the sum of 16 elements. The first lies d behind it, and after the last element of the array comes the
+# Element i gets the sum of 16 elements. The first lies d places after it, and after the last element of the array comes the
 # first again: `a[(i + d + k) % n]` for k from 0 to 15, as in the lecture's histogram of pairs, with 0 <= d < n and
 # n >= 16. Remove the remainder: the same bits, no `%`, no `/`.
 # %%

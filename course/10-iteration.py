@@ -53,12 +53,12 @@ right.set(xlabel="eigenvalue", ylabel="a step multiplies its mode by", ylim=(0, 
 right.legend(loc="upper center")
 plt.show()
 # %% [markdown]
-# The best alpha makes both ends equal, -2 / (2 + 8): each step leaves 0.6 of the error. Where the lowest
+# The best alpha, -2 / (2 + 8), makes the factors of both ends equally large: each step leaves 0.6 of the error. Where the lowest
 # eigenvalue is near 0, as in large grids, no alpha damps its mode, which is why solvers take several grids.
 #
 # ## Dense and sparse
 #
-# This A has three entries in a row; a dense kernel loads all of them. CSR keeps what is not 0: `value` and
+# This A has three entries in each row that are not 0. A dense kernel loads the zeros, too. CSR keeps what is not 0: `value` and
 # `column` of each entry, and where each row begins, `start`. Bytes that one step moves, with the library's
 # kernels:
 # %%

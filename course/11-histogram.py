@@ -1,16 +1,14 @@
 # %% [markdown]
 # # 11 Histogram of pairs
 #
-# **Goal.** After this notebook you know what a counter that everybody wants costs, and how a histogram of one's
-# own for each block takes that cost away.
+# **Goal.** After this notebook you know what a counter costs that all threads use, and how a histogram for each
+# block takes that cost away.
 #
 # How are particles arranged? Count the distances of all pairs in bins, divide by what a gas without order would
 # give, and the result is the radial distribution function g(r). One of the lectures did this for 44,028
 # particles: 58.23 s on one core; 16.3 s on a GPU with counters in global memory; 1.9 s with counters in shared
 # memory; below 1 s with the whole problem in one launch.
 # %%
-import textwrap
-
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -22,8 +20,8 @@ from gpuops.course import check, compare, recorded
 # ## What is counted
 #
 # Points of a crystal that shake a little, against points without any order, with the library's `rdf`. Then the
-# oxygens of water, from a simulation that `pip install MDAnalysisTests` brings (without it there is one picture
-# alone): each has its first neighbours at 0.28 nm, further ones less and less sharply, and no order beyond a
+# oxygens of water, from a simulation that `pip install MDAnalysisTests` brings (without it there is only
+# one picture): each has its first neighbours at 0.28 nm, further ones less and less sharply, and no order beyond a
 # nanometre. The points without order have wiggles at small distances, as few pairs are so near.
 # %%
 rng = np.random.default_rng(0)
@@ -45,7 +43,7 @@ if path:
     axes[0, 1].set(xlabel="distance, nm", ylabel="g(r)", title=f"{len(oxygens)} oxygens of water", xlim=(0.1, 1.2))
 plt.show()
 # %% [markdown]
-# ## Counters that everybody wants
+# ## Counters that all threads use
 #
 # A pair's bin depends on the data, so two threads may want one counter at a time, and `h[bin]++` loses counts:
 # load, add, store, and another thread in between. sim says so:
@@ -67,9 +65,9 @@ p = rng.uniform(0, 1, (n, 3)).astype("f4")
 try:
     gpuops.compile(PAIRS.replace("COUNT", "h[bin]++"), device="sim")[3, 128](p, np.zeros(64, "i4"), n, 1 / 64)
 except gpuops.DeviceError as mistake:
-    print(textwrap.fill(str(mistake), 96))
+    print(mistake)
 # %% [markdown]
-# With the checks off it computes, and loses:
+# With the checks off the kernel runs to its end, and loses counts:
 # %%
 for way in "h[bin]++", "atomicAdd(&h[bin], 1)":
     h = np.zeros(64, "i4")
@@ -80,7 +78,7 @@ for way in "h[bin]++", "atomicAdd(&h[bin], 1)":
 # %% [markdown]
 # ## What atomics cost
 #
-# Atomics are right, and each is a way to global memory and back. **Predict** the additions to global memory for 300
+# With atomics the counts are right, but each atomic goes to global memory and back. **Predict** the additions to global memory for 300
 # points in blocks of 128, which are 3 blocks. First with the counters in global memory. Then with 64 counters of each
 # block's own in shared memory, which the block adds to global memory once; that number is computed, not counted.
 # %%
@@ -105,7 +103,7 @@ for kernel in "naive", "shared", "persistent":
 # there are two, and each bin that is not empty; *persistent* once for each of those bins.
 #
 # Pairs a second, the lecture's for its 969,210,378 pairs, and as many on a GPU of today. *cells* sorts the points by
-# place and looks at near ones alone. Here near is a quarter of the box, which is hardly worth the sorting.
+# place and looks only at near ones. Here near is a quarter of the box, which is hardly worth the sorting.
 # %%
 LECTURE = {"one core": 58.23, "GPU, global counters": 16.3, "GPU, shared counters": 1.9, "GPU, one launch (below 1 s)": 1.0}
 record = recorded("pairs")

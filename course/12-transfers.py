@@ -33,7 +33,7 @@ half = next(size for size, s in up.items() if size / s > 0.5 * 2**28 / up[2**28]
 print(f"by start * rate: {min(up.values()) * 2**28 / up[2**28] / 1024:.0f} KiB")
 compare(guess, {"half of the rate, from KiB": half // 1024})
 # %% [markdown]
-# Sizes were tried in steps of four, so the count is the next one of those. Below it the start is most of what
+# Each size that was tried is four times the one before, so the count is the next of these sizes. Below it the start is most of what
 # you pay: ten small arrays are better sent as one.
 #
 # ## Pageable and pinned
@@ -41,7 +41,7 @@ compare(guess, {"half of the rate, from KiB": half // 1024})
 # The system may move a page of plain host memory at any time, or put it on a disk. A bus that reads by itself,
 # without the CPU, cannot follow. So plain memory is first copied to a place that stays where it is, by the CPU,
 # piece by piece. *Pinned* memory stays where it is: the GPU fetches it at the bus's full rate. One of the
-# lectures behind this course says no more of it than that it makes transfers faster. How much:
+# lectures says only that it makes transfers faster. How much:
 # %%
 fig, ax = plt.subplots(figsize=(9, 3.6), layout="tight")
 for (how, row), style in zip(seconds.items(), ("o--", "s--", "o-", "s-")):
@@ -74,7 +74,8 @@ for chunks in 1, 2, 4, 1000:
     counted[f"{chunks} chunk{'s' * (chunks > 1)}"] = round(ready, 3)
 compare(guess, counted)
 # %% [markdown]
-# One stage at least is always on its way: 1, and two more stages for a first and a last chunk, `1 + 2 / chunks`.
+# At any time at least one of the three is at work, which takes 1 for the whole array. The first chunk and the last one
+# add a stage each: `1 + 2 / chunks`.
 # On a GPU, 256 MiB, with a kernel that takes as long as the upload:
 # %%
 overlap = recorded("overlap")
@@ -98,7 +99,7 @@ right.legend()
 fig.suptitle(overlap["device"], fontsize=10)
 plt.show()
 # %% [markdown]
-# Few chunks overlap little. Very many are worse again: each has its start to pay, three times over, and small
+# Few chunks overlap little. Very many are worse again: each pays its start three times, and small
 # ones do not reach the bus's rate. The two ways of the bus also disturb each other somewhat.
 #
 # ## When a GPU loses

@@ -48,7 +48,7 @@ if not missing():
 # %% [markdown]
 # ## The dictionary at work
 #
-# The words translate one by one, so sim plays OpenCL's kernels too, with all that it finds and counts. The call is
+# The words translate one by one, so sim runs OpenCL's kernels, too, and finds and counts the same things. The call is
 # the same as for CUDA, work-groups and the items of each:
 # %%
 TRIAD = """
@@ -64,7 +64,7 @@ triad = gpuops.compile(TRIAD, device="sim")
 triad[16, 64](a[:1024], b[:1024], out[:1024])
 assert (out[:1024] == a[:1024] + 2).all()
 # %% [markdown]
-# What does sim say of the barrier that is missing here? **Read** the kernel first.
+# The barrier is missing here. What will sim say? **Read** the kernel first.
 # %%
 TURNED = """
 __kernel void turned(__global const float *a, __global float *out)
@@ -98,7 +98,7 @@ if not missing():
 # %% [markdown]
 # A slide of one of the lectures has three mistakes in these steps, each of which costs an afternoon: the kernel
 # is created by a name that the source does not have, the buffers get the host's arrays without the flag that
-# copies them, and nothing is read back. The first one is told at once, the others are silent. Which of the calls
+# copies them, and nothing is read back. OpenCL reports the first mistake at once, and not the others. Which of the calls
 # above would be wrong, and which would be missing? (On a CPU nothing is copied: a buffer is made of the memory that
 # is there, `CL_MEM_USE_HOST_PTR`.)
 #
@@ -140,8 +140,8 @@ if not missing():
 #
 # On a GPU a work-group should be a multiple of a warp, else lanes idle, and there must be enough of them. On a CPU a work-group
 # is a piece of work of one core: its items become a loop, several of them at a time in vector registers. One
-# item a group wastes both; beyond some dozens it hardly matters, unless there are barriers: there the loop is
-# cut in two, and what items hold has to be kept in between.
+# item a group wastes both; beyond some dozens it hardly matters, unless there are barriers: then the loop is
+# cut in two, and the values that items hold have to be kept in between.
 #
 # Not a GPU's times but this machine's, by its driver:
 # %%

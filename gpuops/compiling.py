@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ._call.operands import index, rounded
+from ._call.road import index, rounded
 from ._compile import cuda as _compile_cuda
 from ._compile import opencl as _compile_opencl
 from ._compile import sim as _compile_sim

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from . import _core
-from ._call.operands import index
+from ._call.road import index
 from ._compile.built import build_info
 from .devices import devices, why_not
 

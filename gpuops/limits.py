@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ._call.operands import index
+from ._call.road import index
 from ._show import text as _text
 from .errors import brief
 

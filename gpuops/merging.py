@@ -16,6 +16,7 @@ from ._call import reduction as _reduction
 from ._call import road as _road
 from ._call import runs as _runs
 from ._call.arguments import read_axes
+from ._call.dtypes import cast_host
 from ._call.reduction import NO_VALUE
 from .arrays import DeviceArray
 from .devices import locate
@@ -159,12 +160,10 @@ def states(op: str | Callable[..., Any], a: Any, axis: int | tuple[int, ...] | N
         core = final = _reduction.result(word, have)
     else:
         first, core, final = _reduction.dtypes(word, have, dtype)
-    mask = None
-    if where is not NO_VALUE and where is not np._NoValue and where is not True:
-        if word in ("argmin", "argmax"):
-            _road.refuse_word(word, "where")
-        mask = _reduction.mask(word, where)
-        mask = DeviceArray(mask._buffer) if isinstance(mask, DeviceArray) else mask
+    if word.startswith("arg") and not (_reduction.is_left_out(where) or where is True):
+        _road.refuse_word(word, "where")
+    mask = _reduction.mask(word, where)
+    mask = DeviceArray(mask._buffer) if isinstance(mask, DeviceArray) else mask
     operands = [_road.read_as(word, "a", a, first), *([] if mask is None else [mask])]
     beyond = _runs.extreme(word, first) if word in ("min", "max") else None
     asked = {"op": word, "axes": axes, "keepdims": False, "where": mask is not None,
@@ -198,7 +197,7 @@ def _tree(op: str, a, mask, axes, first: np.dtype, core: np.dtype, start: int, d
         device = device or a.device
         a, mask = a.get(), None if mask is None else _runs.host(mask)
     if first not in (a.dtype, accumulator) and first.kind not in "biu":
-        a = _road.cast_host(op, a, first)  # to a half first
+        a = cast_host(op, a, first)  # to a half first
     lines = _runs.Terms(a, axes)
     masked = None if mask is None else _runs.Terms(_runs.spread(mask, a.shape), axes)
     return _runs.Tree.of(op, lines, masked, start, accumulator, device)
@@ -318,7 +317,7 @@ def finish(s: State) -> Any:
         root = root + root.dtype.type(0.0)  # -0.0 becomes 0.0, in each part
         if s.op == "mean":
             root = _divided(root, s._count)
-    return _road.scalar(_road.cast_host(s.op, np.asarray(root), s._result).reshape(s.shape))
+    return _road.scalar(cast_host(s.op, np.asarray(root), s._result).reshape(s.shape))
 
 
 def _divided(root: np.ndarray, count) -> np.ndarray:

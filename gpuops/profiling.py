@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from . import _core
-from ._call.operands import index
 from ._call.registry import OPS, name_of
+from ._call.road import index
 from ._show.counts import Profile, read
 from .devices import check, device, get_default_device, parse
 from .errors import SimWarning, brief

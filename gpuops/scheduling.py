@@ -10,7 +10,7 @@ import ctypes
 import threading
 from pathlib import Path
 
-from ._call.operands import index
+from ._call.road import index
 from .devices import check, parse
 from .errors import brief, flag
 

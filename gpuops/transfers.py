@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from ._call.operands import operand
+from ._call.road import operand
 from .arrays import DeviceArray
 from .devices import CPU, Device, check, is_available, parse
 from .errors import DeviceUnavailableError

@@ -169,6 +169,9 @@ gop_status gop_cl_refuse(const gop_cl_build *build, const char *format, ...) GOP
 gop_status gop_cl_need_group(const gop_ctx *ctx, const gop_cl_build *build, int64_t items,
                              int64_t local) GOP_MUST_CHECK;
 
+/* Refuses GPUs: many thousand work-items at once, each with long arrays of its own. */
+gop_status gop_cl_need_cpu(const gop_ctx *ctx, const gop_cl_build *build) GOP_MUST_CHECK;
+
 /* ---- axes ---- */
 
 /* From core's, the outermost first. Fails where there are more than a kernel is told of; kind

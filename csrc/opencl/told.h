@@ -73,14 +73,16 @@ struct system {
 /* ---- rdf ---- */
 
 struct call {
-    long n, n2, row, col, type_row, row2, col2, type_row2, out_row, out_col;
+    long n, n2, out_row, out_col;
     int bins, types, one_set, counters;
     float scale, shift, slack;
 };
 
-/* What a launch meets: points [i0, i1) of the first set and [j0, j1) of the second. */
+/* What a launch meets: points [i0, i1) of the first set and [j0, j1) of the second, in blocks
+ * of so many of the first by so many others. */
 struct range {
     long i0, i1, j0, j1;
+    int blocks, each, others;
 };
 
 /* A set of points to be sorted. */

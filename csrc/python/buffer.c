@@ -74,8 +74,7 @@ int gop_check_reach(const char *what, const gop_array *array)
     }
     leaves |= low < 0 || __builtin_add_overflow(high, gop_dtype_size(array->dtype), &high);
     if (!leaves) return 0;
-    PyErr_Format(PyExc_BufferError, "%s: the strides reach beyond all memory", what);
-    return -1;
+    return gop_refuse(PyExc_BufferError, "%s: the strides reach beyond all memory", what);
 }
 
 int gop_check_whose(gop_array *array)
@@ -84,9 +83,7 @@ int gop_check_whose(gop_array *array)
     if (array->where.backend != GOP_CUDA || gop_array_size(array) == 0) return 0;
     gop_status status = gop_context_of(array->where, &ctx);
     if (status == GOP_OK) status = ctx->backend->whose(array->data, &array->where.ordinal);
-    if (status == GOP_OK) return 0;
-    gop_raise();
-    return -1;
+    return gop_done(status);
 }
 
 /* Gets the context, whose work then goes to the stream of device arrays. A signal's handler may
@@ -269,8 +266,8 @@ static PyObject *handle_new(PyTypeObject *class, PyObject *arguments, PyObject *
                                      &kind))
         return NULL;
     if (gop_buffer_array(wrapped)) return new_handle(class, handle_buffer(wrapped), kind);
-    PyErr_SetString(PyExc_TypeError, "DeviceArray: make one with gpuops.to_device(a, device)");
-    return NULL;
+    return PyErr_Format(PyExc_TypeError,
+                        "DeviceArray: make one with gpuops.to_device(a, device)");
 }
 
 static void handle_free(PyObject *self)
@@ -368,11 +365,9 @@ static int read_tuple(PyObject *tuple, int64_t *values)
 {
     const Py_ssize_t count = PyTuple_Size(tuple);
     if (count < 0) return -1;
-    if (count > GOP_MAX_NDIM) {
-        PyErr_Format(PyExc_ValueError, "an array has %zd axes, expected at most %d", count,
-                     GOP_MAX_NDIM);
-        return -1;
-    }
+    if (count > GOP_MAX_NDIM)
+        return gop_refuse(PyExc_ValueError, "an array has %zd axes, expected at most %d", count,
+                          GOP_MAX_NDIM);
     for (Py_ssize_t d = 0; d < count; d++) {
         values[d] = PyLong_AsLongLong(PyTuple_GetItem(tuple, d));
         if (PyErr_Occurred()) return -1;
@@ -387,14 +382,10 @@ static int read_shape(const char *what, PyObject *tuple, gop_array *array)
     array->ndim = read_tuple(tuple, array->shape);
     if (array->ndim < 0) return -1;
     for (int d = 0; d < array->ndim; d++)
-        if (array->shape[d] < 0) {
-            PyErr_Format(PyExc_ValueError, "%s: axis %d has the negative extent %lld", what, d,
-                         (long long)array->shape[d]);
-            return -1;
-        }
-    if (gop_shape_size(what, array->ndim, array->shape, &size) != GOP_OK)
-        return gop_raise(), -1;
-    return 0;
+        if (array->shape[d] < 0)
+            return gop_refuse(PyExc_ValueError, "%s: axis %d has the negative extent %lld",
+                              what, d, (long long)array->shape[d]);
+    return gop_done(gop_shape_size(what, array->ndim, array->shape, &size));
 }
 
 int gop_read_layout(const char *what, PyObject *shape, PyObject *strides, gop_array *array)
@@ -406,10 +397,8 @@ int gop_read_layout(const char *what, PyObject *shape, PyObject *strides, gop_ar
             PyErr_Format(PyExc_ValueError, "%s: strides and shape differ in length", what);
         return -1;
     }
-    if (gop_array_size(array) > 0 && !array->data) {
-        PyErr_Format(PyExc_ValueError, "%s: the pointer is NULL, expected memory", what);
-        return -1;
-    }
+    if (gop_array_size(array) > 0 && !array->data)
+        return gop_refuse(PyExc_ValueError, "%s: the pointer is NULL, expected memory", what);
     return gop_check_reach(what, array);
 }
 

@@ -51,7 +51,7 @@ static PyObject *plan_dict(const gop_request *r, const gop_explanation *plan,
 {
     return Py_BuildValue(
         "{s:N,s:N,s:s,s:d,s:d,s:L,s:d,s:n,s:n,s:n,s:s}", "candidates", candidates, "device",
-        gop_device_pair(r->options.device), "kernel", plan->kernel, "bytes", plan->bytes,
+        gop_device_object(r->options.device), "kernel", plan->kernel, "bytes", plan->bytes,
         "sector_bytes", plan->sector_bytes, "launches", (long long)plan->launches, "flops",
         plan->flops, "upload_bytes", (Py_ssize_t)plan->upload_bytes, "download_bytes",
         (Py_ssize_t)plan->download_bytes, "scratch_bytes", (Py_ssize_t)plan->scratch_bytes,
@@ -62,7 +62,7 @@ static PyObject *plan_dict(const gop_request *r, const gop_explanation *plan,
 static int imagine_output(gop_request *r)
 {
     gop_array inferred[GOP_MAX_OUTPUTS];
-    if (gop_infer_outputs(&r->call, inferred) != GOP_OK) return gop_raise(), -1;
+    if (gop_done(gop_infer_outputs(&r->call, inferred)) < 0) return -1;
     gop_array_assign(&r->call.out[0], &inferred[0]);
     r->call.out[0].data = NULL;
     r->call.out[0].where = r->on_device ? r->options.device : (gop_device){GOP_CPU, 0};
@@ -124,13 +124,11 @@ static PyObject *time_request(gop_request *r, PyObject *warmup, PyObject *repeat
     const long n_warmup = PyLong_AsLong(warmup), n_repeat = PyLong_AsLong(repeat);
     const int is_cold = PyObject_IsTrue(cold);
     if (PyErr_Occurred()) return NULL;
-    if (n_warmup < 0 || n_repeat < 1 || n_repeat > 1000000 || n_warmup > 1000000) {
-        PyErr_Format(PyExc_ValueError,
-                     "time: n_warmup is %ld and n_repeat %ld, expected 0 to "
-                     "1000000 and 1 to 1000000",
-                     n_warmup, n_repeat);
-        return NULL;
-    }
+    if (n_warmup < 0 || n_repeat < 1 || n_repeat > 1000000 || n_warmup > 1000000)
+        return PyErr_Format(PyExc_ValueError,
+                            "time: n_warmup is %ld and n_repeat %ld, expected 0 to "
+                            "1000000 and 1 to 1000000",
+                            n_warmup, n_repeat);
     PyObject *made = r->is_strict && r->out ? NULL : gop_make_output(r), *result = NULL;
     if (!made && PyErr_Occurred()) return NULL;
     gop_explanation p;
@@ -160,11 +158,9 @@ static int read_given(gop_request *r, PyObject *op, PyObject *inputs, PyObject *
     if (!r->name || gop_read_op(r->name, &r->call.op) < 0) return -1;
     const Py_ssize_t count = PyTuple_Size(inputs);
     if (count < 0) return -1;
-    if (count < 1 || count > GOP_MAX_INPUTS) {
-        PyErr_Format(PyExc_TypeError, "%s: %zd inputs, expected 1 to %d", r->name, count,
-                     GOP_MAX_INPUTS);
-        return -1;
-    }
+    if (count < 1 || count > GOP_MAX_INPUTS)
+        return gop_refuse(PyExc_TypeError, "%s: %zd inputs, expected 1 to %d", r->name, count,
+                          GOP_MAX_INPUTS);
     for (Py_ssize_t i = 0; i < count; i++) gop_add_input(r, PyTuple_GetItem(inputs, i));
     r->params = params;
     r->is_given = 1;
@@ -178,11 +174,9 @@ enum { ARGUMENTS = 7 }; /* op, inputs, params, out, device, kernel, tunables */
 static int read_request(PyObject *const *arguments, Py_ssize_t count, gop_request *r)
 {
     gop_request_begin(r);
-    if (count < ARGUMENTS) {
-        PyErr_SetString(PyExc_TypeError,
-                        "expected op, inputs, params, out, device, kernel, tunables");
-        return -1;
-    }
+    if (count < ARGUMENTS)
+        return gop_refuse(PyExc_TypeError,
+                          "expected op, inputs, params, out, device, kernel, tunables");
     r->is_strict = 1;
     if (read_given(r, arguments[0], arguments[1], arguments[2]) < 0) return -1;
     r->out = r->target = arguments[3] == Py_None ? NULL : arguments[3];
@@ -206,11 +200,10 @@ static PyObject *core_time(PyObject *module, PyObject *const *arguments, Py_ssiz
 {
     gop_request r;
     PyObject *said = NULL;
-    if (count != ARGUMENTS + 3) {
-        PyErr_SetString(PyExc_TypeError, "time: expected the arguments of run, then n_warmup, "
-                                         "n_repeat, cold");
-        return NULL;
-    }
+    if (count != ARGUMENTS + 3)
+        return PyErr_Format(PyExc_TypeError,
+                            "time: expected the arguments of run, then n_warmup, "
+                            "n_repeat, cold");
     if (read_request(arguments, count, &r) == 0)
         said = time_request(&r, arguments[ARGUMENTS], arguments[ARGUMENTS + 1],
                             arguments[ARGUMENTS + 2]);
@@ -227,7 +220,7 @@ static int read_and_infer(PyObject *arguments, const char *format, gop_request *
         read_given(r, op, inputs, params) < 0 || gop_read_inputs(r) < 0 ||
         gop_read_params(params, &r->call) < 0)
         return -1;
-    return gop_infer(&r->call) == GOP_OK ? 0 : (gop_raise(), -1);
+    return gop_done(gop_infer(&r->call));
 }
 
 static PyObject *core_infer(PyObject *module, PyObject *arguments)
@@ -317,7 +310,7 @@ static PyObject *call_new(PyTypeObject *class, PyObject *arguments, PyObject *ke
         if (name) r->name = name;
         r->out = gop_out_of(out);
         r->finish = finish == Py_None ? NULL : finish;
-        if (gop_ask_out(r) == 0 && gop_read_how(r, how) == 0) return made;
+        if (gop_ask_libraries(r, NULL, 0) == 0 && gop_read_how(r, how) == 0) return made;
     }
     Py_XDECREF(made);
     return NULL;
@@ -328,7 +321,6 @@ static gop_request *anew(PyObject *self)
 {
     gop_request *const r = &((call *)self)->request;
     gop_code_ran(r);
-    r->options.made = 0;
     return r;
 }
 
@@ -343,24 +335,12 @@ static PyObject *call_choose(PyObject *self, PyObject *nothing)
     return gop_request_settle(r) == 0 ? gop_device_pair(r->options.device) : NULL;
 }
 
-/* Makes the device of a dict a gpuops.Device; takes the reference to the dict. */
-static PyObject *with_device(PyObject *facts)
-{
-    PyObject *pair = facts ? PyMapping_GetItemString(facts, "device") : NULL;
-    PyObject *place =
-        pair ? PyObject_CallFunctionObjArgs(gop_members[GOP_OF_at], pair, NULL) : NULL;
-    if (!place || PyDict_SetItemString(facts, "device", place) < 0) Py_CLEAR(facts);
-    Py_XDECREF(pair);
-    Py_XDECREF(place);
-    return facts;
-}
-
 /* plan() or plan(facts of a GPU that is not there) */
 static PyObject *call_plan(PyObject *self, PyObject *arguments)
 {
     PyObject *facts = NULL;
     if (!PyArg_ParseTuple(arguments, "|O:plan", &facts)) return NULL;
-    return with_device(plan_request(anew(self), facts));
+    return plan_request(anew(self), facts);
 }
 
 /* time(n_warmup, n_repeat, cold) */
@@ -368,7 +348,7 @@ static PyObject *call_time(PyObject *self, PyObject *arguments)
 {
     PyObject *warmup, *repeat, *cold;
     if (!PyArg_ParseTuple(arguments, "OOO:time", &warmup, &repeat, &cold)) return NULL;
-    return with_device(time_request(anew(self), warmup, repeat, cold));
+    return time_request(anew(self), warmup, repeat, cold);
 }
 
 int gop_call_ready(PyObject *module)

@@ -1,6 +1,8 @@
 /*
  * convert.c - converts between Python's objects and core's: failures, dtypes, devices, shapes.
  */
+#include <stdarg.h>
+
 #include "python/python.h"
 
 /* ---- failures ---- */
@@ -81,6 +83,22 @@ PyObject *gop_raise(void)
     return exception_of(error.code, &error);
 }
 
+int gop_done(gop_status status)
+{
+    if (status == GOP_OK) return 0;
+    gop_raise();
+    return -1;
+}
+
+int gop_refuse(PyObject *exception, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    PyErr_FormatV(exception, format, list);
+    va_end(list);
+    return -1;
+}
+
 /* ---- dtypes ---- */
 
 /* ml_dtypes' own, or two bytes in its place. The GIL guards it. */
@@ -157,8 +175,7 @@ static int dtype_of(PyArray_Descr *descr, gop_dtype *out)
             *out = (gop_dtype)d;
             return 0;
         }
-    PyErr_Format(PyExc_TypeError, "dtype %R is not one that gpuops computes with", descr);
-    return -1;
+    return gop_refuse(PyExc_TypeError, "dtype %R is not one that gpuops computes with", descr);
 }
 
 int gop_read_dtype(PyObject *dtype, gop_dtype *out)
@@ -175,17 +192,14 @@ int gop_read_dtype(PyObject *dtype, gop_dtype *out)
 int gop_read_backend(const char *name, gop_backend_id *id)
 {
     if (gop_backend_find(name, id)) return 0;
-    PyErr_Format(PyExc_ValueError,
-                 "there is no backend '%s', expected cpu, cuda, sim or opencl", name);
-    return -1;
+    return gop_refuse(PyExc_ValueError,
+                      "there is no backend '%s', expected cpu, cuda, sim or opencl", name);
 }
 
 int gop_read_device(PyObject *pair, gop_device *device)
 {
-    if (!PyTuple_Check(pair) || PyTuple_Size(pair) != 2) {
-        PyErr_SetString(PyExc_TypeError, "device is (backend, ordinal)");
-        return -1;
-    }
+    if (!PyTuple_Check(pair) || PyTuple_Size(pair) != 2)
+        return gop_refuse(PyExc_TypeError, "device is (backend, ordinal)");
     const char *name = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(pair, 0), NULL);
     const int ordinal = name ? (int)PyLong_AsLong(PyTuple_GetItem(pair, 1)) : 0;
     if (PyErr_Occurred()) return -1;
@@ -196,6 +210,11 @@ int gop_read_device(PyObject *pair, gop_device *device)
 PyObject *gop_device_pair(gop_device device)
 {
     return Py_BuildValue("(si)", gop_backend_name(device.backend), device.ordinal);
+}
+
+PyObject *gop_device_object(gop_device device)
+{
+    return PyObject_CallFunction(gop_members[GOP_OF_at], "(N)", gop_device_pair(device));
 }
 
 PyObject *gop_shape_tuple(int ndim, const int64_t *values)

@@ -56,8 +56,8 @@ PyObject *gop_dlpack_export(const gop_array *array, PyObject *owner, int readonl
 PyObject *gop_dlpack_import(PyObject *capsule, gop_array *array, int *readonly);
 /* From here on the capsule is used, and its memory goes with `owner`. */
 void gop_dlpack_take(PyObject *capsule, PyObject *owner);
-/* A tensor of the array's dtype and shape in that place; its shape is the array's own. */
-dl_tensor gop_dlpack_tensor(gop_array *array);
+/* A tensor of the array's dtype in that place. */
+dl_tensor gop_dlpack_tensor(const gop_array *array, int64_t *shape, int64_t *strides);
 /* 0, or -1 with an exception. */
 int gop_dlpack_read(const dl_tensor *tensor, gop_array *array);
 

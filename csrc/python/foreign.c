@@ -267,7 +267,7 @@ static PyObject *make_torch(const dl_exchange_api *api, gop_array *array)
     gop_array stored;
     int64_t strides[GOP_MAX_NDIM]; /* in elements */
     gop_as_stored(array, &stored);
-    dl_tensor tensor = gop_dlpack_tensor(&stored);
+    dl_tensor tensor = gop_dlpack_tensor(&stored, stored.shape, NULL);
     if (!api->allocate || !api->to_object || api->allocate(&tensor, &managed, NULL, ignore))
         return NULL;
     for (int d = 0; d < array->ndim; d++)

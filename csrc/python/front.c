@@ -41,27 +41,27 @@ static int takes(const gop_signature *s, gop_dtype dtype)
 
 /* Finds out whether operand i or `out` is a plain array of another library on its default
  * stream, which needs no wrapper. The object's code may run. */
-static void ask_library(gop_request *r, PyObject *object, int i)
+static int ask_library(gop_request *r, PyObject *object, int i)
 {
     const gop_backend *cuda;
+    if (Py_TYPE(object) == &PyArray_Type || gop_is_device_array(object)) return 0;
+    if (kind_of_number(object)) return 0;
     while (r->nasked <= i) { /* gop_ask_foreign looks at those before */
         r->foreign[r->nasked].library = GOP_NO_LIBRARY;
         r->foreign[r->nasked++].owner = NULL;
     }
-    if (Py_TYPE(object) == &PyArray_Type || gop_is_device_array(object)) return;
-    if (kind_of_number(object)) return;
-    Py_CLEAR(r->foreign[i].owner);
     if (gop_ask_foreign(object, r->foreign, i) && gop_backend_get(GOP_CUDA, &cuda) == GOP_OK)
         r->lent |= 1u << i;
-    else if (!gop_is_critical()) PyErr_Clear();
+    if (gop_is_critical()) return -1;
+    PyErr_Clear();
+    return 0;
 }
 
-/* Asks about all operands before the first is read, so that each is read only once. */
-static int ask_libraries(gop_request *r, PyObject *const *operands, int count, PyObject *out)
+int gop_ask_libraries(gop_request *r, PyObject *const *operands, int count)
 {
-    for (int i = 0; i < count && !PyErr_Occurred(); i++) ask_library(r, operands[i], i);
-    if (out && !PyErr_Occurred()) ask_library(r, out, GOP_OUT);
-    return PyErr_Occurred() ? -1 : 0;
+    for (int i = 0; i < count; i++)
+        if (ask_library(r, operands[i], i) < 0) return -1;
+    return r->out ? ask_library(r, r->out, GOP_OUT) : 0;
 }
 
 /* Reads a device array of ours, or one of another library that has not changed since. */
@@ -101,9 +101,9 @@ static int read_operand(gop_request *r, const gop_signature *s, PyObject *object
     return *s->kinds == 'a' ? 0 : gop_read_array(r->inputs[i], in, 0);
 }
 
-int gop_read_first(gop_request *r, const gop_signature *s, PyObject *a, PyObject *out)
+int gop_read_first(gop_request *r, const gop_signature *s, PyObject *a)
 {
-    if (ask_libraries(r, &a, 1, out) < 0) return -1;
+    if (gop_ask_libraries(r, &a, 1) < 0) return -1;
     return read_operand(r, s, a, GOP_WORD_a);
 }
 
@@ -163,7 +163,7 @@ static int promote(gop_request *r, const gop_signature *s, PyObject *const *valu
     gop_dtype dtypes[GOP_MAX_INPUTS], common;
     char kinds[GOP_MAX_INPUTS], weak = 0;
     int arrays = 0, mixed = 0;
-    if (ask_libraries(r, values, s->operands, r->out) < 0) return -1;
+    if (gop_ask_libraries(r, values, s->operands) < 0) return -1;
     r->count = 0;
     r->is_read = 1;
     r->is_lines = r->options.fits = r->options.made = 0;
@@ -226,42 +226,35 @@ PyObject *gop_out_of(PyObject *value)
     return value == Py_None || value == Py_Ellipsis ? NULL : value;
 }
 
-int gop_ask_out(gop_request *r)
-{
-    return ask_libraries(r, NULL, 0, r->out);
-}
-
 /* ---- operations ---- */
 
-static int read_out_and_how(gop_request *r, PyObject *const *values)
+static void read_out(gop_request *r, PyObject *out)
 {
-    PyObject *const out = values[GOP_WORD_out];
     r->out = gop_out_of(out);
     r->is_scalar = !given(out); /* a result of no axes, but not for out=... */
-    return gop_read_how(r, values);
 }
 
 /* add, multiply_add and fma. Most calls have arrays of one dtype and shape. */
 static int read_elementwise(gop_request *r, const gop_signature *s, PyObject *const *values)
 {
     r->is_elementwise = r->spreads = 1;
-    r->out = gop_out_of(values[GOP_WORD_out]);
+    read_out(r, values[GOP_WORD_out]);
     for (int i = 0; i < s->operands; i++) gop_add_input(r, values[GOP_WORD_a + i]);
     if (!gop_read_lines(r) || !takes(s, r->call.in[0].dtype) ||
         (s->least && is_whole(r->call.in[0].dtype))) {
         if (promote(r, s, values + GOP_WORD_a) < 0) return -1;
     }
-    return read_out_and_how(r, values);
+    return gop_read_how(r, values);
 }
 
 static int read_matmul(gop_request *r, const gop_signature *s, PyObject *const *values)
 {
     r->spreads = 2;
-    r->out = gop_out_of(values[GOP_WORD_out]);
+    read_out(r, values[GOP_WORD_out]);
     r->call.params.matmul.precision = GOP_HIGHEST;
     r->precision = given(values[GOP_WORD_precision]);
     if (promote(r, s, values + GOP_WORD_a) < 0) return -1;
-    return read_out_and_how(r, values);
+    return gop_read_how(r, values);
 }
 
 /* Returns 1 for an int that can be an axis. */
@@ -346,16 +339,15 @@ static int read_words_out(gop_request *r)
 
 static int read_transpose(gop_request *r, const gop_signature *s, PyObject *const *values)
 {
-    PyObject *const out = gop_out_of(values[GOP_WORD_out]);
     gop_axes *const axes = &r->call.params.transpose.axes;
-    if (gop_read_first(r, s, values[GOP_WORD_a], out) < 0) return -1;
+    r->out = gop_out_of(values[GOP_WORD_out]);
+    if (gop_read_first(r, s, values[GOP_WORD_a]) < 0) return -1;
     PyObject *const array = r->inputs[0];
     if (Py_TYPE(array) == &PyArray_Type)
         r->call.in[0].ndim = PyArray_NDIM((PyArrayObject *)array);
     else if (gop_buffer_array(array)) gop_array_assign(&r->call.in[0], gop_buffer_array(array));
     if (gop_read_axes_of(r, values[GOP_WORD_axes], 1, axes) < 0) return -1;
     if (read_items(r, axes) < 0 || gop_read_how(r, values) < 0) return -1;
-    r->out = out;
     return r->finish ? read_words_out(r) : 0;
 }
 
@@ -484,16 +476,14 @@ static int find_function(PyObject *name)
 {
     for (int f = 0; f < NFUNCTIONS; f++)
         if (PyUnicode_CompareWithASCIIString(name, signatures[f].name) == 0) return f;
-    PyErr_Format(PyExc_ValueError, "there is no function %R", name);
-    return -1;
+    return gop_refuse(PyExc_ValueError, "there is no function %R", name);
 }
 
 static int word_of(PyObject *name)
 {
     for (int word = 0; word < GOP_NARGUMENTS; word++)
         if (PyUnicode_Compare(name, gop_words[word]) == 0) return word;
-    PyErr_Format(PyExc_ValueError, "there is no word %R", name);
-    return -1;
+    return gop_refuse(PyExc_ValueError, "there is no word %R", name);
 }
 
 static int fill(gop_signature *s, PyObject *names)
@@ -545,10 +535,8 @@ static PyObject *front(PyObject *self, PyObject *arguments)
 static PyObject *call_of(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                          PyObject *said)
 {
-    if (count < 1 || !PyUnicode_Check(arguments[0])) {
-        PyErr_SetString(PyExc_TypeError, "call_of: expected the name of a function");
-        return NULL;
-    }
+    if (count < 1 || !PyUnicode_Check(arguments[0]))
+        return PyErr_Format(PyExc_TypeError, "call_of: expected the name of a function");
     const int f = find_function(arguments[0]);
     if (f < 0) return NULL;
     PyObject *given = gop_pack_tuple(arguments, count + (said ? PyTuple_Size(said) : 0));

@@ -46,16 +46,12 @@ static int signals_pending(void)
 static int module_exec(PyObject *module)
 {
     /* Its static memory serves one interpreter. The slot that says so came with Python 3.12. */
-    if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
-        PyErr_SetString(PyExc_ImportError,
-                        "gpuops: cannot be imported in a subinterpreter, only "
-                        "in the main interpreter of a process");
-        return -1;
-    }
-    if (gop_levels_check() != GOP_OK) {
-        PyErr_SetString(PyExc_ImportError, gop_error_get()->message);
-        return -1;
-    }
+    if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0)
+        return gop_refuse(PyExc_ImportError,
+                          "gpuops: cannot be imported in a subinterpreter, only "
+                          "in the main interpreter of a process");
+    if (gop_levels_check() != GOP_OK)
+        return gop_refuse(PyExc_ImportError, "%s", gop_error_get()->message);
     if (PyArray_ImportNumPyAPI() < 0 || gop_words_ready() < 0 || gop_buffer_ready(module) < 0 ||
         find_main_thread() < 0 || gop_request_ready() < 0 || gop_call_ready(module) < 0)
         return -1;

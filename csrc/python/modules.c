@@ -58,27 +58,15 @@ static PyObject *describe_module(PyObject *self, PyObject *capsule)
     return m ? PyUnicode_FromString(m->backend->describe(m->loaded)) : NULL;
 }
 
-static int read_sizes(PyObject *tuple, unsigned sizes[3])
-{
-    for (Py_ssize_t i = 0; i < 3; i++) {
-        PyObject *size = PyTuple_GetItem(tuple, i);
-        sizes[i] = size ? (unsigned)PyLong_AsUnsignedLong(size) : 0;
-        if (PyErr_Occurred()) return -1;
-    }
-    return 0;
-}
-
 /* A Buffer is passed as its address, the value of a 0-d array as it is. */
 static int read_addresses(PyObject *tuple, const void *pointers[], void *addresses[],
                           size_t bytes[])
 {
     const Py_ssize_t count = PyTuple_Size(tuple);
     if (count < 0) return -1;
-    if (count > MAX_ARGUMENTS) {
-        PyErr_Format(PyExc_ValueError, "launch: %zd arguments, expected at most %d", count,
-                     MAX_ARGUMENTS);
-        return -1;
-    }
+    if (count > MAX_ARGUMENTS)
+        return gop_refuse(PyExc_ValueError, "launch: %zd arguments, expected at most %d", count,
+                          MAX_ARGUMENTS);
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *argument = PyTuple_GetItem(tuple, i);
         const gop_array *array = gop_buffer_array(argument);
@@ -89,11 +77,9 @@ static int read_addresses(PyObject *tuple, const void *pointers[], void *address
         } else if (PyArray_Check(argument)) {
             addresses[i] = PyArray_DATA((PyArrayObject *)argument);
             bytes[i] = (size_t)PyArray_ITEMSIZE((PyArrayObject *)argument);
-        } else {
-            PyErr_Format(PyExc_TypeError, "launch: argument %zd is no Buffer and no ndarray",
-                         i);
-            return -1;
-        }
+        } else
+            return gop_refuse(PyExc_TypeError,
+                              "launch: argument %zd is no Buffer and no ndarray", i);
     }
     return 0;
 }
@@ -101,21 +87,19 @@ static int read_addresses(PyObject *tuple, const void *pointers[], void *address
 /* launch(module, name, symbol, grid, block, shared, arguments): returns when it is done. */
 static PyObject *launch_module(PyObject *self, PyObject *arguments)
 {
-    PyObject *capsule, *grid, *block, *values;
+    PyObject *capsule, *values;
     Py_ssize_t shared;
     const void *pointers[MAX_ARGUMENTS];
     void *addresses[MAX_ARGUMENTS];
     size_t bytes[MAX_ARGUMENTS];
     gop_kernel_launch l;
     gop_ctx *ctx;
-    if (!PyArg_ParseTuple(arguments, "OssO!O!nO!:launch", &capsule, &l.name, &l.symbol,
-                          &PyTuple_Type, &grid, &PyTuple_Type, &block, &shared, &PyTuple_Type,
-                          &values))
+    if (!PyArg_ParseTuple(arguments, "Oss(III)(III)nO!:launch", &capsule, &l.name, &l.symbol,
+                          &l.grid[0], &l.grid[1], &l.grid[2], &l.block[0], &l.block[1],
+                          &l.block[2], &shared, &PyTuple_Type, &values))
         return NULL;
     const module *m = PyCapsule_GetPointer(capsule, CAPSULE);
-    if (!m || read_sizes(grid, l.grid) < 0 || read_sizes(block, l.block) < 0 ||
-        read_addresses(values, pointers, addresses, bytes) < 0)
-        return NULL;
+    if (!m || read_addresses(values, pointers, addresses, bytes) < 0) return NULL;
     l.shared = (size_t)shared;
     l.arguments = addresses;
     l.bytes = bytes;

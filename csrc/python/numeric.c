@@ -21,10 +21,9 @@ static PyObject *promote(PyObject *module, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "O!s:promote", &PyTuple_Type, &given, &weak)) return NULL;
     const Py_ssize_t count = PyTuple_Size(given);
     gop_dtype dtypes[GOP_MAX_INPUTS];
-    if (count < 1 || count > GOP_MAX_INPUTS) {
-        PyErr_Format(PyExc_ValueError, "promote: expected 1 to %d dtypes", GOP_MAX_INPUTS);
-        return NULL;
-    }
+    if (count < 1 || count > GOP_MAX_INPUTS)
+        return PyErr_Format(PyExc_ValueError, "promote: expected 1 to %d dtypes",
+                            GOP_MAX_INPUTS);
     for (Py_ssize_t i = 0; i < count; i++)
         if (gop_read_dtype(PyTuple_GetItem(given, i), &dtypes[i]) < 0) return NULL;
     gop_dtype common = gop_promote_all(dtypes, (int)count);
@@ -53,11 +52,9 @@ static PyObject *copy(PyObject *module, PyObject *arguments)
     const gop_run_options options = {.device = {GOP_CPU, 0}};
     if (!PyArg_ParseTuple(arguments, "OO:copy", &into, &of)) return NULL;
     if (gop_read_array(into, &to, 1) < 0 || gop_read_array(of, &from, 0) < 0) return NULL;
-    if (!gop_can_cast(from.dtype, to.dtype)) {
-        PyErr_Format(PyExc_TypeError, "an array of %s is not cast to %s",
-                     gop_dtype_name(from.dtype), gop_dtype_name(to.dtype));
-        return NULL;
-    }
+    if (!gop_can_cast(from.dtype, to.dtype))
+        return PyErr_Format(PyExc_TypeError, "an array of %s is not cast to %s",
+                            gop_dtype_name(from.dtype), gop_dtype_name(to.dtype));
     if (to.stored) gop_read_as(&to, from.dtype);
     else gop_read_as(&from, to.dtype);
     gop_copy_call(&from, &to, &call);
@@ -128,10 +125,8 @@ static PyObject *exact_round(PyObject *module, PyObject *arguments)
     const int64_t k = numbers.ndim == 2 ? numbers.shape[1] : 0;
     const gop_dtype terms =
         k == gop_exact_numbers(GOP_FLOAT64) ? GOP_FLOAT64 : GOP_FLOAT32; /* as wide as those */
-    if (!is_lines(&numbers, &out) || k != gop_exact_numbers(terms)) {
-        PyErr_SetString(PyExc_ValueError, "exact_round: takes lines of exact sums");
-        return NULL;
-    }
+    if (!is_lines(&numbers, &out) || k != gop_exact_numbers(terms))
+        return PyErr_Format(PyExc_ValueError, "exact_round: takes lines of exact sums");
     const gop_exact_format format = gop_exact_format_of(out.dtype);
     Py_BEGIN_ALLOW_THREADS;
     for (int64_t i = 0; i < out.shape[0]; i++) {

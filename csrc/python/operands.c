@@ -28,18 +28,12 @@ void gop_read_as(gop_array *array, gop_dtype dtype)
     array->dtype = dtype;
 }
 
-static int read_ndarray(PyObject *object, gop_array *array, int writable)
+static int read_ndarray(PyObject *object, gop_array *array)
 {
-    if (!PyArray_Check(object)) {
-        PyErr_Format(PyExc_TypeError, "expected a numpy.ndarray or a Buffer, got %s",
-                     Py_TYPE(object) == &PyType_Type ? "a type" : "another object");
-        return -1;
-    }
+    if (!PyArray_Check(object))
+        return gop_refuse(PyExc_TypeError, "expected a numpy.ndarray or a Buffer, got %s",
+                          Py_TYPE(object) == &PyType_Type ? "a type" : "another object");
     PyArrayObject *ndarray = (PyArrayObject *)object;
-    if (writable && !PyArray_ISWRITEABLE(ndarray)) {
-        PyErr_SetString(PyExc_ValueError, "output array is read-only");
-        return -1;
-    }
     if (gop_read_dtype((PyObject *)PyArray_DESCR(ndarray), &array->dtype) < 0) return -1;
     read_layout(ndarray, array);
     if (!PyArray_ISNOTSWAPPED(ndarray)) array->stored = (1 + (int)array->dtype) | GOP_SWAPPED;
@@ -65,9 +59,8 @@ static int read_pair(PyObject *pair, gop_array *array, int writable)
     const gop_dtype from = writable ? dtype : array->dtype,
                     to = writable ? array->dtype : dtype;
     if (gop_can_cast(from, to) && gop_array_on_host(array)) return gop_read_as(array, dtype), 0;
-    PyErr_Format(PyExc_TypeError, "an array of %s is not cast to %s", gop_dtype_name(from),
-                 gop_dtype_name(to));
-    return -1;
+    return gop_refuse(PyExc_TypeError, "an array of %s is not cast to %s", gop_dtype_name(from),
+                      gop_dtype_name(to));
 }
 
 int gop_read_array(PyObject *object, gop_array *array, int writable)
@@ -75,15 +68,13 @@ int gop_read_array(PyObject *object, gop_array *array, int writable)
     if (PyTuple_CheckExact(object) && PyTuple_Size(object) == 2)
         return read_pair(object, array, writable);
     const gop_array *device = gop_buffer_array(object);
-    if (device) {
-        if (writable && gop_buffer_readonly(object)) {
-            PyErr_SetString(PyExc_ValueError, "output array is read-only");
-            return -1;
-        }
-        gop_array_assign(array, device);
-        return 0;
-    }
-    return read_ndarray(object, array, writable);
+    const int readonly =
+        device ? gop_buffer_readonly(object)
+               : PyArray_Check(object) && !PyArray_ISWRITEABLE((PyArrayObject *)object);
+    if (writable && readonly) return gop_refuse(PyExc_ValueError, "output array is read-only");
+    if (!device) return read_ndarray(object, array);
+    gop_array_assign(array, device);
+    return 0;
 }
 
 /* ---- arrays of one layout, read as lines ---- */
@@ -143,13 +134,17 @@ static int read_line(PyObject *object, gop_array *line)
     return 1;
 }
 
+int gop_same_place(gop_device a, gop_device b)
+{
+    return a.backend == b.backend && a.ordinal == b.ordinal;
+}
+
 /* Whether an operand has the kind, dtype and device of the first input. */
 static int is_alike(const gop_request *r, PyObject *object, const gop_array *line)
 {
     const gop_array *first = &r->call.in[0];
     if (Py_TYPE(object) != Py_TYPE(r->inputs[0]) || line->dtype != first->dtype) return 0;
-    return Py_TYPE(object) == &PyArray_Type || (line->where.backend == first->where.backend &&
-                                                line->where.ordinal == first->where.ordinal);
+    return Py_TYPE(object) == &PyArray_Type || gop_same_place(line->where, first->where);
 }
 
 static int is_writable(PyObject *out)
@@ -172,16 +167,6 @@ static int read_line_out(gop_request *r, const layout *first, int order)
     return r->options.fits = r->options.made = gop_array_is_item_aligned(out);
 }
 
-/* Whether one of the inputs is another library's. */
-static int is_of_library(const gop_request *r)
-{
-    for (int i = 0; i < r->count; i++)
-        if (gop_is_lent(r, i) ||
-            (gop_is_device_array(r->inputs[i]) && gop_handle_kind(r->inputs[i]) != Py_None))
-            return 1;
-    return 0;
-}
-
 int gop_read_lines(gop_request *r)
 {
     r->is_lines = r->options.fits = r->options.made = 0;
@@ -194,7 +179,8 @@ int gop_read_lines(gop_request *r)
             (i > 0 && !is_alike(r, r->inputs[i], &r->call.in[i])))
             return 0;
     const int on_device = Py_TYPE(r->inputs[0]) != &PyArray_Type;
-    if (r->out ? !read_line_out(r, &first, order) : on_device && is_of_library(r)) return 0;
+    if (r->out ? !read_line_out(r, &first, order) : on_device && gop_first_lent(r) >= 0)
+        return 0;
     r->on_device = on_device ? (1u << r->count) - 1 : 0;
     return r->is_lines = r->is_read = 1;
 }
@@ -211,9 +197,22 @@ int gop_is_out_lent(const gop_request *r)
     return r->lent >> GOP_OUT & 1;
 }
 
+PyObject *gop_library_of(const gop_request *r, int i)
+{
+    if (gop_is_lent(r, i)) return gop_library_word(r->foreign[i].library);
+    return gop_is_device_array(r->inputs[i]) ? gop_handle_kind(r->inputs[i]) : Py_None;
+}
+
+int gop_first_lent(const gop_request *r)
+{
+    for (int i = 0; i < r->count; i++)
+        if (gop_library_of(r, i) != Py_None) return i;
+    return -1;
+}
+
 void gop_code_ran(gop_request *r)
 {
-    r->is_read = r->options.fits = 0;
+    r->is_read = r->options.fits = r->options.made = 0;
 }
 
 int gop_add_input(gop_request *r, PyObject *object)
@@ -316,7 +315,7 @@ int gop_infer_output(gop_request *r)
 {
     gop_array inferred[GOP_MAX_OUTPUTS];
     gop_array *const out = &r->call.out[0], *const to = r->call.nout == 1 ? out : inferred;
-    if (gop_infer_outputs(&r->call, to) != GOP_OK) return gop_raise(), -1;
+    if (gop_done(gop_infer_outputs(&r->call, to)) < 0) return -1;
     if (to != out) gop_array_assign(out, to);
     out->where = r->options.device;
     gop_lay_out(&r->call, out);
@@ -325,23 +324,18 @@ int gop_infer_output(gop_request *r)
 
 PyObject *gop_new_ndarray(gop_array *array)
 {
-    npy_intp shape[GOP_MAX_NDIM], strides[GOP_MAX_NDIM];
+    _Static_assert(sizeof(npy_intp) == sizeof *array->shape, "NumPy counts in 64 bits, too");
     PyArray_Descr *descr = gop_descr(array->dtype);
     if (!descr) return NULL;
     if (descr->type_num == NPY_VOID) {
         Py_DECREF((PyObject *)descr);
-        PyErr_SetString(PyExc_TypeError,
-                        "NumPy has no bfloat16 of its own: install ml_dtypes, or take the "
-                        "array by DLPack");
-        return NULL;
+        return PyErr_Format(PyExc_TypeError,
+                            "NumPy has no bfloat16 of its own: install ml_dtypes, or take the "
+                            "array by DLPack");
     }
-    const int in_order = gop_is_c_order(array);
-    for (int d = 0; d < array->ndim; d++) {
-        shape[d] = (npy_intp)array->shape[d];
-        strides[d] = (npy_intp)array->strides[d];
-    }
-    PyObject *ndarray = PyArray_NewFromDescr(&PyArray_Type, descr, array->ndim, shape,
-                                             in_order ? NULL : strides, NULL, 0, NULL);
+    npy_intp *const strides = gop_is_c_order(array) ? NULL : (npy_intp *)array->strides;
+    PyObject *ndarray = PyArray_NewFromDescr(&PyArray_Type, descr, array->ndim,
+                                             (npy_intp *)array->shape, strides, NULL, 0, NULL);
     if (!ndarray) return NULL;
     array->data = PyArray_DATA((PyArrayObject *)ndarray);
     array->where = (gop_device){GOP_CPU, 0};

@@ -11,8 +11,7 @@ int gop_read_op(const char *name, gop_op *op)
             *op = (gop_op)i;
             return 0;
         }
-    PyErr_Format(PyExc_ValueError, "there is no operation '%s'", name);
-    return -1;
+    return gop_refuse(PyExc_ValueError, "there is no operation '%s'", name);
 }
 
 /* Parameters are read one after the other, and once one has raised an exception no more are:
@@ -56,11 +55,9 @@ int gop_read_axes(PyObject *value, const char *op, gop_axes *axes)
 {
     const Py_ssize_t count = PyTuple_Size(value);
     if (count < 0) return -1;
-    if (count > GOP_MAX_NDIM) {
-        PyErr_Format(PyExc_ValueError, "%s: %zd axes are given, expected at most %d", op, count,
-                     GOP_MAX_NDIM);
-        return -1;
-    }
+    if (count > GOP_MAX_NDIM)
+        return gop_refuse(PyExc_ValueError, "%s: %zd axes are given, expected at most %d", op,
+                          count, GOP_MAX_NDIM);
     axes->count = (int)count;
     for (int i = 0; i < axes->count; i++) {
         axes->axis[i] = clamp_axis(PyTuple_GetItem(value, i));
@@ -119,7 +116,7 @@ int gop_read_initial(PyObject *initial, gop_call *call)
     call->params.reduce.has_initial = 1;
     /* Only infer knows the output's kind, in which it is read. */
     gop_call probe = *call;
-    if (gop_infer(&probe) != GOP_OK) return gop_raise(), -1;
+    if (gop_done(gop_infer(&probe)) < 0) return -1;
     return read_scalar(initial, probe.out[0].dtype, &call->params.reduce.initial);
 }
 
@@ -234,23 +231,21 @@ static void read_rdf(PyObject *params, gop_call *call)
 
 int gop_read_precision(PyObject *value, gop_precision *precision)
 {
-    if (!PyUnicode_Check(value)) {
-        PyErr_Format(PyExc_TypeError,
-                     "matmul: precision is %R, expected None or one of the words 'highest', "
-                     "'fast', 'tf32' and 'bf16'",
-                     value);
-        return -1;
-    }
+    if (!PyUnicode_Check(value))
+        return gop_refuse(
+            PyExc_TypeError,
+            "matmul: precision is %R, expected None or one of the words 'highest', "
+            "'fast', 'tf32' and 'bf16'",
+            value);
     for (int p = 0; p < GOP_NPRECISION; p++) {
         if (PyUnicode_CompareWithASCIIString(value, gop_precision_name((gop_precision)p)) != 0)
             continue;
         *precision = (gop_precision)p;
         return 0;
     }
-    PyErr_Format(PyExc_ValueError,
-                 "matmul: precision is %R, expected None, 'highest', 'fast', 'tf32' or 'bf16'",
-                 value);
-    return -1;
+    return gop_refuse(
+        PyExc_ValueError,
+        "matmul: precision is %R, expected None, 'highest', 'fast', 'tf32' or 'bf16'", value);
 }
 
 /* None means the highest precision. */
@@ -287,17 +282,14 @@ int gop_read_tunables(PyObject *tunables, gop_call *call)
     Py_ssize_t position = 0;
     PyObject *key, *value;
     if (PyDict_Size(tunables) < 0) return -1;
-    if (PyDict_Size(tunables) > GOP_MAX_TUNABLES) {
-        PyErr_Format(PyExc_ValueError, "%s: %zd tunables are given, expected at most %d",
-                     gop_call_name(call), PyDict_Size(tunables), GOP_MAX_TUNABLES);
-        return -1;
-    }
+    if (PyDict_Size(tunables) > GOP_MAX_TUNABLES)
+        return gop_refuse(PyExc_ValueError, "%s: %zd tunables are given, expected at most %d",
+                          gop_call_name(call), PyDict_Size(tunables), GOP_MAX_TUNABLES);
     while (PyDict_Next(tunables, &position, &key, &value)) {
         gop_tunable_value *t = &call->tunables[call->ntunables++];
         if (!PyLong_Check(
                 value)) { /* anything else would run code, which may change the dict */
-            PyErr_SetString(PyExc_TypeError, "expected tunables that are integers");
-            return -1;
+            return gop_refuse(PyExc_TypeError, "expected tunables that are integers");
         }
         t->name = PyUnicode_AsUTF8AndSize(key, NULL);
         t->value = PyLong_AsLongLong(value);

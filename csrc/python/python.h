@@ -128,6 +128,10 @@ int gop_add_input(gop_request *r, PyObject *object); /* returns its number */
 /* Whether another library lends input i, or `out`. */
 int gop_is_lent(const gop_request *r, int i);
 int gop_is_out_lent(const gop_request *r);
+/* The word for the library of input i, borrowed; None for memory of our own. */
+PyObject *gop_library_of(const gop_request *r, int i);
+int gop_first_lent(const gop_request *r); /* the first input that has such a word, or -1 */
+int gop_same_place(gop_device a, gop_device b);
 /* The caller's code may have run, so what was read of arrays may no longer hold. */
 void gop_code_ran(gop_request *r);
 /* Reads elementwise operands of one layout, each as a line; 0 if they have several. */
@@ -179,9 +183,11 @@ typedef struct gop_signature {
     PyObject *function;
 } gop_signature;
 
-/* Adds the first operand, which has to be of a dtype that the function takes. Before, it asks
- * whether `out` is another library's. */
-int gop_read_first(gop_request *r, const gop_signature *s, PyObject *a, PyObject *out);
+/* Asks which operands, and whether `out`, are another library's. It comes before the first is
+ * read, so that each is read only once. */
+int gop_ask_libraries(gop_request *r, PyObject *const *operands, int count);
+/* Adds the first operand, which has to be of a dtype that the function takes. */
+int gop_read_first(gop_request *r, const gop_signature *s, PyObject *a);
 /* Has an operand read in another dtype; `word` is its argument. */
 int gop_read_input_as(gop_request *r, int i, int word, gop_dtype dtype);
 /* Reads axes of the first operand. `several`: they may be any sequence. */
@@ -189,7 +195,6 @@ int gop_read_axes_of(gop_request *r, PyObject *value, int several, gop_axes *axe
 /* Reads kernel, params and device. */
 int gop_read_how(gop_request *r, PyObject *const *values);
 PyObject *gop_out_of(PyObject *value);    /* borrowed; NULL for None and `...` */
-int gop_ask_out(gop_request *r);          /* asks whether a given call's `out` is a library's */
 extern PyMethodDef gop_front_functions[]; /* front, call_of */
 
 /* ---- reduction.c ---- */
@@ -205,8 +210,8 @@ int gop_read_reduction(gop_request *r, const gop_signature *s, PyObject *const *
     X(CAST, read_as) X(BAD_DTYPE, refuse_dtype) X(AXES, read_axes) X(KERNEL, kernel_name)      \
     X(TUNABLES, read_tunables) X(DEVICE, parse) X(OUT, output) X(STORE_CHECK, store_check)     \
     X(STORE, store_into) X(WORDS, as_words) X(REDUCTION, reduction_word) X(EXACT, exactness)   \
-    X(KEEPDIMS, read_keepdims) X(DTYPES, read_dtypes) X(MASK, read_mask)                       \
-    X(INITIAL, read_initial) X(EMPTY, warn_of_empty) X(FINAL, to_final)
+    X(KEEPDIMS, read_keepdims) X(DTYPES, read_dtypes) X(MASK, mask)                       \
+    X(INITIAL, initial) X(EMPTY, warn_of_empty) X(FINAL, to_final)
 /* clang-format on */
 #define X(enumerator, function) GOP_ASK_##enumerator,
 enum { GOP_QUESTIONS(X) GOP_NQUESTIONS };
@@ -232,6 +237,9 @@ extern PyMethodDef gop_ask_functions[]; /* setup, setup_arguments */
 
 /* Raises the calling thread's failure as its Python exception. Always NULL. */
 PyObject *gop_raise(void);
+int gop_done(gop_status status); /* 0, or -1 with the exception of that failure */
+/* Raises an exception, with a sentence as PyErr_Format takes it. Always -1. */
+int gop_refuse(PyObject *exception, const char *format, ...);
 /* Returns 1 for NumPy's own native dtypes and bfloat16. */
 int gop_plain_dtype(const PyArray_Descr *descr, gop_dtype *out);
 int gop_read_dtype(PyObject *dtype, gop_dtype *out); /* of anything that numpy.dtype() takes */
@@ -239,6 +247,7 @@ PyArray_Descr *gop_descr(gop_dtype dtype);
 int gop_read_backend(const char *name, gop_backend_id *id);
 int gop_read_device(PyObject *pair, gop_device *device); /* ("cuda", 0) */
 PyObject *gop_device_pair(gop_device device);
+PyObject *gop_device_object(gop_device device); /* the gpuops.Device */
 PyObject *gop_shape_tuple(int ndim, const int64_t *values);
 int gop_set_bfloat16(PyObject *dtype);
 

@@ -164,12 +164,12 @@ int gop_read_reduction(gop_request *r, const gop_signature *s, PyObject *const *
     if (d.dtype == Py_None) d.dtype = NULL;
     if (read_operation(r, s, values[GOP_WORD_op]) < 0) return -1;
     const int exact = read_flag(r, values[GOP_WORD_exact], GOP_ASK_EXACT);
-    if (exact < 0 || gop_read_first(r, s, values[GOP_WORD_a], d.out) < 0) return -1;
+    r->out = d.out;
+    if (exact < 0 || gop_read_first(r, s, values[GOP_WORD_a]) < 0) return -1;
     d.have = r->call.in[0].dtype;
     if (gop_read_axes_of(r, values[GOP_WORD_axis], 0, &p->axes) < 0) return -1;
     p->keepdims = read_flag(r, values[GOP_WORD_keepdims], GOP_ASK_KEEPDIMS);
     if (p->keepdims < 0) return -1;
-    r->out = d.out;
     if (d.out && gop_read_out(r) < 0) return -1;
     if (read_dtypes(r, &d) < 0 || read_mask(r, values[GOP_WORD_where]) < 0 ||
         read_initial(r, values[GOP_WORD_initial], &d) < 0)

@@ -64,14 +64,9 @@ static int place_of_arrays(gop_request *r)
         const gop_array *in = &r->call.in[i];
         if (!(r->on_device >> i & 1)) continue;
         if (!first) first = in;
-        if (in->where.backend == first->where.backend &&
-            in->where.ordinal == first->where.ordinal)
-            continue;
-        PyObject *one =
-            PyObject_CallFunction(gop_members[GOP_OF_at], "(N)", gop_device_pair(first->where));
-        PyObject *other = one ? PyObject_CallFunction(gop_members[GOP_OF_at], "(N)",
-                                                      gop_device_pair(in->where))
-                              : NULL;
+        if (gop_same_place(in->where, first->where)) continue;
+        PyObject *one = gop_device_object(first->where);
+        PyObject *other = one ? gop_device_object(in->where) : NULL;
         if (other)
             PyErr_Format(PyExc_TypeError,
                          "%s: its arrays live on %S and on %S; bring them together with "
@@ -169,7 +164,7 @@ static int is_borrowed(PyObject *object)
 static int same_library_and_place(PyObject *a, PyObject *b)
 {
     const gop_device at_a = gop_buffer_array(a)->where, at_b = gop_buffer_array(b)->where;
-    return at_a.backend == at_b.backend && at_a.ordinal == at_b.ordinal &&
+    return gop_same_place(at_a, at_b) &&
            PyUnicode_Compare(gop_handle_kind(a), gop_handle_kind(b)) == 0;
 }
 
@@ -195,30 +190,15 @@ static int let_all_go(PyObject *const *operands, int count)
     return 0;
 }
 
-/* The word for the library of input i, or None for memory of our own. */
-static PyObject *library_of(const gop_request *r, int i)
-{
-    if (gop_is_lent(r, i)) return gop_library_word(r->foreign[i].library);
-    return is_borrowed(r->inputs[i]) ? gop_handle_kind(r->inputs[i]) : Py_None;
-}
-
-/* The first input that another library lent, or -1. */
-static int first_lent(const gop_request *r)
-{
-    for (int i = 0; r->on_device && i < r->count; i++)
-        if (library_of(r, i) != Py_None) return i;
-    return -1;
-}
-
 /* Makes a result in memory of the operands' library; NULL without an exception if it has none
  * to give. */
 static PyObject *make_theirs(gop_request *r)
 {
-    const int i = first_lent(r);
+    const int i = r->on_device ? gop_first_lent(r) : -1;
     if (i < 0 || gop_infer_output(r) < 0) return NULL;
     gop_array *const out = &r->call.out[0];
     PyObject *theirs = gop_is_lent(r, i) ? gop_make_foreign(&r->foreign[i], out)
-                                         : gop_make_of_kind(library_of(r, i), out);
+                                         : gop_make_of_kind(gop_library_of(r, i), out);
     gop_code_ran(r);
     if (gop_read_inputs(r) < 0) Py_CLEAR(theirs);
     r->options.made = theirs && r->call.nout == 1;
@@ -246,8 +226,8 @@ static PyObject *give(const gop_request *r, PyObject *made, int is_theirs)
     operands[r->count] = is_theirs ? Py_None : made;
     if (let_all_go(operands, r->count + 1) == 0) {
         if (is_theirs || r->out || !r->on_device) return made;
-        const int i = first_lent(r);
-        return give_back_to(made, i < 0 ? Py_None : library_of(r, i));
+        const int i = gop_first_lent(r);
+        return give_back_to(made, i < 0 ? Py_None : gop_library_of(r, i));
     }
     Py_DECREF(made);
     return NULL;
@@ -315,7 +295,7 @@ static int run(gop_request *r)
         status = gop_run(&r->call, &r->options);
         Py_END_ALLOW_THREADS;
     }
-    return status == GOP_OK ? 0 : (gop_raise(), -1);
+    return gop_done(status);
 }
 
 static PyObject *finished(const gop_request *r, PyObject *result)
@@ -379,10 +359,9 @@ static PyObject *run_into(gop_request *r, int dtype)
 static PyObject *run_beside(gop_request *r, int spreads)
 {
     gop_array *const out = &r->call.out[0];
-    npy_intp shape[GOP_MAX_NDIM];
-    for (int d = 0; d < out->ndim; d++) shape[d] = (npy_intp)out->shape[d];
     PyArray_Descr *descr = gop_descr(out->dtype);
-    PyObject *result = descr ? PyArray_Empty(out->ndim, shape, descr, 0) : NULL;
+    PyObject *result =
+        descr ? PyArray_Empty(out->ndim, (npy_intp *)out->shape, descr, 0) : NULL;
     if (!gop_keep(r, result) || gop_request_settle(r) < 0) return NULL;
     if (gop_read_array(result, out, 1) < 0 || run(r) < 0) return NULL;
     Py_INCREF(result);

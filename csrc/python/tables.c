@@ -182,10 +182,9 @@ static PyObject *profile(PyObject *module, PyObject *arguments)
         gop_read_backend(name, &id) < 0)
         return NULL;
     if (gop_backend_get(id, &backend) != GOP_OK) return gop_raise();
-    if (!backend->profile) {
-        PyErr_Format(PyExc_ValueError, "the backend '%s' does not count what kernels do", name);
-        return NULL;
-    }
+    if (!backend->profile)
+        return PyErr_Format(PyExc_ValueError, "the backend '%s' does not count what kernels do",
+                            name);
     const char *text = backend->profile(start);
     return PyUnicode_FromString(text ? text : "[]");
 }
@@ -201,11 +200,9 @@ static PyObject *set_threads(PyObject *module, PyObject *argument)
 {
     const long count = argument == Py_None ? 0 : PyLong_AsLong(argument);
     if (PyErr_Occurred()) return NULL;
-    if (count < 0 || count > 256 || (argument != Py_None && count == 0)) {
-        PyErr_Format(PyExc_ValueError, "set_threads: %ld threads, expected 1 to 256 or None",
-                     count);
-        return NULL;
-    }
+    if (count < 0 || count > 256 || (argument != Py_None && count == 0))
+        return PyErr_Format(PyExc_ValueError,
+                            "set_threads: %ld threads, expected 1 to 256 or None", count);
     gop_threads_set((int)count);
     Py_RETURN_NONE;
 }

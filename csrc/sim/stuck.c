@@ -57,7 +57,7 @@ int gop_sim_stuck(const gop_sim_worker *w)
         char text[512], place[256];
         gop_sim_place_of(other->site, place, sizeof place);
         gop_fail(GOP_DEVICE_FAILED,
-                 "%s waits for thread (%u, %u, %u) of its warp, which waits %s for others: the "
+                 "%s waits for thread (%u, %u, %u) of its warp, which waits elsewhere %s: the "
                  "block is stuck; let every thread that a mask names, and that has not "
                  "returned, come to the same __syncwarp, shuffle or vote",
                  gop_sim_who(w, one, one->site, text), t.x, t.y, t.z, place);

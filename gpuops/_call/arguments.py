@@ -19,30 +19,35 @@ from ..devices import parse
 from . import reduction as _reduction
 from .docstring import arguments
 from .dtypes import refuse_dtype
-from .operands import axes, index, number, operand, read_as
-from .reduction import exactness
+from .reduction import exactness, initial, mask, read_dtypes
 from .reduction import word as reduction_word
-from .road import kernel_name, output, read_tunables, refuse_word, store, store_check
+from .road import (
+    axes,
+    index,
+    kernel_name,
+    number,
+    operand,
+    output,
+    read_as,
+    read_tunables,
+    refuse_words,
+    store,
+    store_check,
+)
 
 __all__ = [
-    "as_words", "convert", "dtype_of_numbers", "exactness", "kernel_name", "number", "output",
-    "parse", "read_as", "read_axes", "read_dtypes", "read_initial", "read_keepdims",
-    "read_mask", "read_tunables", "reduction_word", "refuse", "refuse_dtype", "store_check",
-    "store_into", "to_final", "warn_of_empty",
+    "as_words", "convert", "dtype_of_numbers", "exactness", "initial", "kernel_name", "mask",
+    "number", "output", "parse", "read_as", "read_axes", "read_dtypes", "read_keepdims",
+    "read_tunables", "reduction_word", "refuse", "refuse_dtype", "store_check", "store_into",
+    "to_final", "warn_of_empty",
 ]  # fmt: skip
 
 
 def refuse(function, args: tuple, words: dict) -> None:
     """Raises what is wrong with a call that does not fit the `def` of its function."""
-    name, taken = function.__name__, arguments(function)
-    for word in words:
-        if word not in taken:
-            refuse_word(name, word, taken)
-    for value in args:
-        if value is ...:  # as in NumPy
-            raise TypeError(f"{name}: out=... is only allowed as a keyword argument")
+    refuse_words(function.__name__, args, words, arguments(function))
     function(*args, **words)  # Python has the sentence
-    raise TypeError(f"{name}: its arguments cannot be read")
+    raise TypeError(f"{function.__name__}: its arguments cannot be read")
 
 
 # ---- operands ----
@@ -157,33 +162,6 @@ def read_keepdims(word: str, keepdims) -> bool:
     if isinstance(keepdims, (bool, np.bool_)):
         return bool(keepdims)
     return bool(index(word, "keepdims", keepdims))
-
-
-def read_dtypes(word: str, have: np.dtype, asked, out):
-    """(of the input, of the core's result, of what the caller gets); None: as it is."""
-    if asked is None:
-        asked = _reduction.into(word, have, out.dtype)
-    return None if asked is None else _reduction.dtypes(word, have, asked)
-
-
-def _is_left_out(value) -> bool:
-    return value is _reduction.NO_VALUE or value is np._NoValue
-
-
-def read_mask(word: str, where):
-    """The mask as an array, or None where everything takes part."""
-    if _is_left_out(where) or where is True:
-        return None
-    return _reduction.mask(word, where)
-
-
-def read_initial(word: str, initial, final: np.dtype, core: np.dtype, a, axes, mask: int):
-    """The number that takes part, or None."""
-    if _is_left_out(initial):
-        return None
-    if initial is None and word in ("sum", "prod", "min", "max"):
-        return _reduction.no_identity(word, a, axes, bool(mask), core)
-    return _reduction.initial(word, initial, final, core)
 
 
 def warn_of_empty(a, axes, mask) -> None:

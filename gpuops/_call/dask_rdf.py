@@ -46,16 +46,12 @@ class Range:
 def merged(*ranges: Range) -> Range:
     """Of neighbours in their order."""
     first = ranges[0].first
-    nodes = [] if first is None else Nodes(operator.add, first)
+    nodes = Nodes(operator.add, first)
     for r in ranges:
         for size, sums in r.nodes:
-            if first is None:
-                nodes.append((size, sums))
-            else:
-                nodes.add(size, sums)
+            nodes.add(size, sums)
     one = functools.reduce(_alike, ranges)
-    return Range(first, tuple(nodes if first is None else nodes.found), one.norm, one.names,
-                 one.edges)  # fmt: skip
+    return Range(first, tuple(nodes.found), one.norm, one.names, one.edges)
 
 
 def _alike(r: Range, other: Range) -> Range:
@@ -97,23 +93,20 @@ def rdf_frames(points, first: int | None, device=None, **words) -> Range:
     given = {"points2": None, "types": None, "exclude": None, "box": None, "norm": None,
              "frames": None, **words}  # fmt: skip
     options = {"device": device, "kernel": None, "tunables": None}
-    nodes = [] if first is None else Nodes(operator.add, first)
+    nodes = Nodes(operator.add, first)
     kind: list = []  # the norm, the names of the types and the edges
     try:
         each = rdf_run.each_frame(points, options=options, **given)
         with contextlib.closing(each):
             for sums, *said in each:
                 kind = said
-                if first is None:
-                    nodes.append((1, sums))
-                else:
-                    nodes.add(1, sums)
+                nodes.add(1, sums)
     except ValueError as error:
         if not first:
             raise
         told = re.sub(r"(?<=\bframe )\d+", lambda n: str(first + int(n[0])), str(error))
         raise ValueError(told) from None
-    return Range(first, tuple(nodes if first is None else nodes.found), *kind)
+    return Range(first, tuple(nodes.found), *kind)
 
 
 def _of_chunk(points, first, points2=None, *, device=None, box=None, boxes=None, fixed=None,

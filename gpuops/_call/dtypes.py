@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import numpy as np
 
 from .. import _core
@@ -46,11 +48,7 @@ def is_bfloat16(dtype: np.dtype) -> bool:
     return True
 
 
-def refuse_dtype(op: str, name: str, dtype: np.dtype, kinds: str) -> None:
-    raise bad_dtype(op, name, dtype, kinds)
-
-
-def bad_dtype(op: str, name: str, dtype: np.dtype, kinds: str) -> TypeError:
+def refuse_dtype(op: str, name: str, dtype: np.dtype, kinds: str) -> NoReturn:
     accepted = ACCEPTED.get(kinds)
     if accepted is None:
         words = {
@@ -61,7 +59,7 @@ def bad_dtype(op: str, name: str, dtype: np.dtype, kinds: str) -> TypeError:
         }
         accepted = ", ".join(text for key, text in words.items() if key[0] in kinds)
     hint = "; import ml_dtypes" if dtype.name == "bfloat16" and "f" in kinds else ""
-    return TypeError(f"{op}: {name} has dtype {dtype}; accepted are {accepted}{hint}")
+    raise TypeError(f"{op}: {name} has dtype {dtype}; accepted are {accepted}{hint}")
 
 
 def known(op: str, name: str, dtype: np.dtype, kinds: str = "biufc") -> np.dtype:
@@ -74,7 +72,7 @@ def known(op: str, name: str, dtype: np.dtype, kinds: str = "biufc") -> np.dtype
             return np.dtype("i8" if dtype.char == "q" else "u8")
         return dtype if dtype.isnative else dtype.newbyteorder("=")
     if "f" not in kinds or not is_bfloat16(dtype):
-        raise bad_dtype(op, name, dtype, kinds)
+        refuse_dtype(op, name, dtype, kinds)
     return dtype
 
 

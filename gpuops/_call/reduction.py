@@ -10,6 +10,8 @@ from .. import _core
 from ..arrays import DeviceArray
 from ..errors import brief, flag
 from . import road as _road
+from .dtypes import dtype_of, item
+from .meaning import read
 
 WORDS = tuple(_core.reductions())
 
@@ -51,6 +53,17 @@ def exactness(word: str, exact) -> bool:
     return exact
 
 
+def is_left_out(value) -> bool:
+    return value is NO_VALUE or value is np._NoValue
+
+
+def read_dtypes(word: str, have: np.dtype, asked, out):
+    """(of the input, of the core's result, of what the caller gets); None: as it is."""
+    if asked is None:
+        asked = into(word, have, out.dtype)
+    return None if asked is None else dtypes(word, have, asked)
+
+
 def into(word: str, have: np.dtype, out: np.dtype):
     """The dtype in which NumPy reduces into an `out`; None if it is the same as without one."""
     if word in ("any", "all", "argmin", "argmax") or (have == out and have.kind not in "biu"):
@@ -70,7 +83,7 @@ def dtypes(word: str, have: np.dtype, asked):
         raise TypeError(
             f"{word}: it has no argument dtype, since its result is {result(word, have)}"
         )
-    asked = _road.dtype_of(word, asked)
+    asked = dtype_of(word, asked)
     if word == "mean" and asked.kind in "biu":
         raise TypeError(
             f"mean: dtype {asked} cannot hold a mean; cast the result with .astype()"
@@ -89,9 +102,12 @@ def result(word: str, dtype: np.dtype) -> np.dtype:
 
 
 def mask(word: str, where):
-    """`where` as an array: the core looks at its dtype and shape."""
+    """`where` as an array, or None where everything takes part. The core looks at its dtype
+    and shape."""
+    if is_left_out(where) or where is True:
+        return None
     if isinstance(where, (list, tuple, int, float)):
-        values = _road.read(word, "where", where)
+        values = read(word, "where", where)
         try:
             return values.astype(bool)  # as NumPy: an array has to be bool already
         except (TypeError, ValueError) as error:
@@ -99,8 +115,13 @@ def mask(word: str, where):
     return _road.operand(word, "where", where)
 
 
-def initial(word: str, initial, final: np.dtype, core: np.dtype):
-    """`initial` as the core takes it: a number of the caller's dtype, never wrapped or cut."""
+def initial(word: str, initial, final: np.dtype, core: np.dtype, a, axes, mask: int):
+    """`initial` as the core takes it: a number of the caller's dtype, never wrapped or cut; or
+    None."""
+    if is_left_out(initial):
+        return None
+    if initial is None and word in ("sum", "prod", "min", "max"):
+        return no_identity(word, a, axes, bool(mask), core)
     if word in ("mean", "any", "all", "argmin", "argmax"):
         raise TypeError(f"{word}: it has no argument initial")
     value = initial
@@ -109,7 +130,7 @@ def initial(word: str, initial, final: np.dtype, core: np.dtype):
         if isinstance(array, DeviceArray) or array.ndim:
             shape = array.shape
             raise ValueError(f"{word}: initial is one number, not an array of shape {shape}")
-        value = _road.item(array)
+        value = item(array)
     if final.kind == "b":
         return bool(value)
     if isinstance(value, complex) and final.kind != "c":
@@ -121,7 +142,7 @@ def initial(word: str, initial, final: np.dtype, core: np.dtype):
         value = int(value)
     fitted = _road.number(word, "initial", value, final)
     # The core's whole numbers may have another sign.
-    return _road.item(fitted.astype(core) if final.kind in "iu" else fitted)
+    return item(fitted.astype(core) if final.kind in "iu" else fitted)
 
 
 def no_identity(word: str, a, axes, mask: bool, dtype: np.dtype):

@@ -18,6 +18,7 @@ import numpy as np
 from .. import _core
 from ..arrays import DeviceArray
 from . import road as _road
+from .dtypes import cast_host
 
 LEAF = 2048
 
@@ -131,7 +132,7 @@ class Tree:
         last = max(stop // LEAF * LEAF, first)
 
         def terms(begin, end):
-            raw = _road.cast_host(op, host(a.part(begin - start, end - start)), dtype)
+            raw = cast_host(op, host(a.part(begin - start, end - start)), dtype)
             if mask is not None:
                 there = host(mask.part(begin - start, end - start))
                 raw = np.where(there, raw, np.array(nothing(op, dtype), dtype))
@@ -184,18 +185,20 @@ class Tree:
 class Nodes:
     """Neighbouring nodes from the left to the right; two of one parent become the parent.
 
-    `first`: the place of the first one; `join` makes the parent's value.
+    `first`: the place of the first one; None where it is not known, so that none has a parent.
+    `join` makes the parent's value.
     """
 
-    def __init__(self, join: Callable[[Any, Any], Any], first: int, found=()) -> None:
+    def __init__(self, join: Callable[[Any, Any], Any], first: int | None, found=()) -> None:
         self.join, self.found = join, list(found)
-        self.end = first + sum(size for size, _ in self.found)
+        self.end = None if first is None else first + sum(size for size, _ in self.found)
 
     def add(self, size: int, value: Any) -> None:
-        self.end += size
-        while self.found and self.found[-1][0] == size and self.end % (2 * size) == 0:
-            value = self.join(self.found.pop()[1], value)
-            size *= 2
+        if self.end is not None:
+            self.end += size
+            while self.found and self.found[-1][0] == size and self.end % (2 * size) == 0:
+                value = self.join(self.found.pop()[1], value)
+                size *= 2
         self.found.append((size, value))
 
 

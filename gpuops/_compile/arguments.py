@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._call.operands import operand
+from .._call.road import operand
 from ..arrays import DeviceArray, borrow, is_foreign
 from ..devices import Device
 from ..errors import brief

@@ -30,6 +30,11 @@ _SHARED = re.compile(
     r"(?:shared\((?P<site>\d+)u|dynamic\()"
 )
 _NAME = re.compile(r"(\w+)\)?(?:\[[^\]]*\])* = \*?$")
+# What a line stores to: `out[(y + j) * n + x] =`, and loads before that if it is `+=`.
+_STORED = re.compile(
+    r"\b(?P<name>\w+)\s*(?:\[(?:[^][]|\[[^][]*\])*\]\s*)+"
+    r"(?P<and_loaded>[-+*/%&|^]|<<|>>)?=(?!=)"
+)
 _CONSTANT = re.compile(r"\b(?:const|constexpr)\s+(?:int|unsigned)\s+(\w+)\s*=\s*(\d+)\s*;")
 # Of the libraries of kernels, their shared variables by site.
 variables: dict[str, dict[int, Shared]] = {}
@@ -102,8 +107,25 @@ def parameters(source: str, kernel: str) -> list[str]:
     return [n[1] for n in names if n]
 
 
-def named(sentence: str, library: str) -> str:
-    """The sentence with elements instead of their tokens; without them where none is known."""
+def _in_line(does: str, code: str) -> Argument | None:
+    """The array that an access outside all arrays was meant for, where its line has only one.
+
+    sim names the array that lies nearest, which may be another one.
+    """
+    if does == "loads":
+        text = _STORED.sub(lambda at: at[0] if at["and_loaded"] else " ", code)
+    else:
+        text = " ".join(at["name"] for at in _STORED.finditer(code)) or code
+    names = re.findall(r"\w+", text)
+    found = [a for a in _local.arguments if a.name in names]
+    return found[0] if len(found) == 1 else None
+
+
+def named(sentence: str, library: str, code: str = "") -> str:
+    """The sentence with elements instead of their tokens; without them where none is known.
+
+    `code` is the line of the access.
+    """
 
     def inside(at: re.Match[str]) -> str:
         element = _element(
@@ -112,14 +134,16 @@ def named(sentence: str, library: str) -> str:
         return f"{element}, {at[1]}" if element else at[1]
 
     def outside(at: re.Match[str]) -> str:
-        of = _argument(int(at[4], 16))
-        if not of or int(at[5]) % of.itemsize:
+        address = int(at[4], 16) + int(at[5])
+        does = sentence[: at.start()].split()[-1]
+        of = _in_line(does, code) or _argument(int(at[4], 16))
+        if not of or (address - of.begin) % of.itemsize:
             return at[0][: at[0].rindex(" {")]
         wide = f"{at[6]} bytes from " if int(at[6]) > of.itemsize else ""
-        element = f"{wide}{of.name}[{int(at[5]) // of.itemsize}]"
-        count = of.size // of.itemsize
+        index, count = (address - of.begin) // of.itemsize, of.size // of.itemsize
+        where = "before" if address < of.begin else "past the end of"
         some = "element" if count == 1 else "elements"
-        return f"{element}, {at[1]} {of.name}, which has {count} {some}"
+        return f"{wide}{of.name}[{index}], {where} {of.name}, which has {count} {some}"
 
     return _MEMORY.sub(inside, _OUTSIDE.sub(outside, sentence))
 

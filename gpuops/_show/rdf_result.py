@@ -52,6 +52,10 @@ class FirstShell(NamedTuple):
     end: float
     coordination: float
 
+    def __repr__(self) -> str:
+        said = ", ".join(f"{name}={value:.6g}" for name, value in self._asdict().items())
+        return f"FirstShell({said})"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RdfResult:

@@ -110,8 +110,9 @@ def with_line(sentence: str) -> str:
                 quoted[at.line] = f"\n    kernel.cu:{at.line}  {lines[at.line - 1].strip()}"
         return f", {short(at.file)}:{at.line}" if at else ""
 
-    said = named(_IN_A_SENTENCE.sub(text, sentence), library)
+    said = _IN_A_SENTENCE.sub(text, sentence)
     code = next(iter(quoted.values()), "")
+    said = named(said, library, code.partition("  ")[2])
     return _RACE.sub(lambda race: _at_one_line(race, code), said) + "".join(quoted.values())
 
 

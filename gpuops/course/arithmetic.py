@@ -166,7 +166,7 @@ ROUNDING = Task(
         (
             lambda case, got: got[2][0] == 0,
             "The sum is 0: is each product added, and are all variables floats? An int cuts "
-            "what stands behind the point.",
+            "the decimals off.",
         ),
         (
             lambda case, got: True,
@@ -329,8 +329,8 @@ MATMUL = Task(
     hints=(
         (
             lambda case, got: np.isnan(got[2]).any(),
-            "What is no number comes in behind the edges: put 0 into the tiles there, and "
-            "return from no thread before the last barrier: each loads what others need.",
+            "NaNs come in from beyond the edges: put 0 into the tiles there, and let no thread "
+            "return before the last barrier, since each loads what others need.",
         ),
         told(2, _wrong_products),
         (

@@ -184,7 +184,7 @@ COALESCING = Task(
         ),
         (
             lambda case, got: (got[1] == (np.trunc(case.args[0]) ** 2).sum(1)).all(),
-            "The values lost what stands behind the point: the array is of float, as p is.",
+            "The values lost their decimals: the array is of float, as p is.",
         ),
         (
             lambda case, got: (got[1] == case.expected[1])[:256].all(),
@@ -305,7 +305,7 @@ _TILES = (
     ),
     (
         lambda case, got: (got[1] == np.trunc(case.expected[1])).all(),
-        "The values lost what stands behind the point: the tile is of float, as the array is.",
+        "The values lost their decimals: the tile is of float, as the array is.",
     ),
     (
         _has_holes,

@@ -204,7 +204,7 @@ def _wrong_histograms(case: Case) -> Iterator[tuple[np.ndarray, str]]:
     squares = "These are the squares of the distances: the root is missing."
     yield _histogram(case, of=np.asarray), squares
     for whole in (np.rint, np.ceil):
-        cut = "The bins are rounded: (int)(r / width) cuts what stands behind the point."
+        cut = "The bins are rounded: (int)(r / width) cuts the decimals off."
         yield _histogram(case, whole=whole), cut
     for k, name in enumerate("xyz"):
         words = f"{name} is left out of the distances: dx * dx + dy * dy + dz * dz."

@@ -105,10 +105,7 @@ def _choices(v: np.ndarray, total: int) -> Iterator[tuple[np.ndarray, str, str]]
     yield (
         i < _ALL,
         f"the first {_ALL} elements, one for each thread of the grid",
-        (
-            "each thread goes on with the element that lies as far behind as the grid has "
-            "threads"
-        ),
+        f"each thread goes on {_ALL} elements later, because the grid has {_ALL} threads",
     )
     yield (
         i >= len(v) - _ALL,
@@ -121,8 +118,8 @@ def _choices(v: np.ndarray, total: int) -> Iterator[tuple[np.ndarray, str, str]]
     for step in 2 ** np.arange(12):
         yield (
             np.minimum(i // step + 1, _ALL // step),
-            (f"v[0] to v[{step - 1}] once, and those behind more often"),
-            f"a thread's next element lies {_ALL} behind, as the grid has threads, not {step}",
+            (f"v[0] to v[{step - 1}] once, and those after them more often"),
+            f"of {_ALL} threads in the grid each goes on {_ALL} elements later, not {step}",
         )
     for few in 2 ** np.arange(8):
         words = f"threads 0 to {few - 1}" if few > 1 else "thread 0"

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .._call.operands import index
+from .._call.road import index
 from .._show.elements import Shared, last_arguments, variables
 from .._show.where import places, sources
 from ..compiling import Program, compile

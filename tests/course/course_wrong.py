@@ -93,7 +93,7 @@ WRONG = {
          "These are the elements of threads 0 to 127 of each block: rounds begin with d = 128"),
         ("the last round", [("d > 0", "d > 1")], r"These are v\[0\], v\[2\], v\[4\]"),
         ("a block's stride", [("i += 256 * gridDim.x", "i += 256")],
-         r"v\[0\] to v\[255\] once, and those behind more often.* 4096 behind"),
+         r"v\[0\] to v\[255\] once, and those after them more often.* 4096 elements later"),
         ("twice", [("= s[0];", "= 2 * s[0];")], "Every element is in it twice"),
         ("the last one", [("i < n;", "i < n - 1;")], r"all elements but the last, v\[999\]"),
         ("= for +=", [("mine += v[i]", "mine = v[i]")], "each thread keeps its last one"),

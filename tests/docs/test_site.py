@@ -15,6 +15,7 @@ import gpuops
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
+COURSE = ROOT / "gpuops" / "course" / "notebooks"
 sys.path.insert(0, str(DOCS / "site"))
 
 import check  # noqa: E402
@@ -24,7 +25,8 @@ from tree import API, LADDERS, TREE  # noqa: E402
 
 PAGES = sorted([*DOCS.glob("*.md"), *(DOCS / "speed-log").glob("*.md")])
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)\s]+)\)")
-MADE = {"ladders", "api"}  # folders, and the lists of them, that stage.py writes
+# Folders, their lists, and the sections: stage.py writes them.
+MADE = {"ladders", "api", *TREE}
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +110,17 @@ def test_notebooks_come_with_what_they_print():
         cells = [c for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
         assert any(cell["outputs"] for cell in cells), path.name
         assert not re.search(r"/(work|home|root|Users)/", text), path.name
+
+
+def test_outputs_are_those_of_the_notebooks_that_there_are():
+    """A cell that has changed since would stand on the site without what it prints."""
+    for path in (DOCS / "outputs").glob("*.ipynb"):
+        books = [json.loads(p.read_text()) for p in (path, COURSE / path.name)]
+        ran, now = (
+            ["".join(c["source"]) for c in book["cells"] if c["cell_type"] == "code"]
+            for book in books
+        )
+        assert ran == now, f"python docs/site/execute.py {path.stem}"
 
 
 def test_errors_are_found_by_their_sentences():

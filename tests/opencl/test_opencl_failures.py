@@ -109,7 +109,7 @@ def test_programs_are_kept_and_read_again(tmp_path):
         file.write_bytes(damaged)
         assert python(program, **place, **no_build).returncode == 1
     assert said(program, **place) == "[2. 2. 2.]"
-    assert file.read_bytes()[:8] == whole[:8]
+    assert said(program, **place, **no_build) == "[2. 2. 2.]"
 
 
 def test_a_cache_that_others_could_write_is_not_read(tmp_path):

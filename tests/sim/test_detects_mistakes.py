@@ -42,6 +42,23 @@ def test_a_missing_bounds_check():
     assert said.endswith("  if (i < n) out[i] = a[i] + b[i];".replace("if (i < n) ", ""))
 
 
+@pytest.mark.parametrize("far", [1, 100, 2500, 3000, 5000, 10_000])
+def test_an_index_far_outside_is_told_of_the_array_that_its_line_has(far):
+    """Another array may lie nearer to the place."""
+    source = "__global__ void k(const int *v, int *part, int n)\n{\n    LINE\n}"
+
+    def said(line):
+        kernel = gpuops.compile(source.replace("LINE", line), device="sim")
+        with pytest.raises(gpuops.DeviceError) as error:
+            kernel[1, 16](np.ones(1, "i4"), np.zeros(16, "i4"), far)
+        return str(error.value)
+
+    assert f"loads v[{far}], past the end of v, which has 1 element" in said("part[0] = v[n];")
+    assert f"loads v[{far}], past the end of v" in said("if (v[n] <= 0) part[0] = 1;")
+    assert f"loads part[{far + 16}], past the end of part" in said("part[n + 16]++;")
+    assert f"stores part[{-far}], before part" in said("part[-n] = v[0];")
+
+
 def test_an_index_off_by_one():
     source = ADD.replace("out[i] = a[i]", "out[i] = a[i - 1]")
     said = caught(source, launch_add, r"loads a\[-1\], before a, which has", "out[i] =")

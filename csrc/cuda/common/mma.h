@@ -77,6 +77,25 @@ GOP_DEVICE void mma_sync(double (&sum)[4], const double (&a)[4], const double (&
 #endif
 }
 
+/* 16 x 8 by 16 x 8 of float64: a[i] is row g, or g + 8 of odd i, of term q + i / 2 * 4, b[i]
+ * term q + i * 4. The sums are read and written half as often as by eight terms. */
+GOP_DEVICE void mma_sync(double (&sum)[4], const double (&a)[8], const double (&b)[4])
+{
+#if GOP_CODE_SM80 && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900)
+    asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, "
+        "{%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, {%0, %1, %2, %3};"
+        : "+d"(sum[0]), "+d"(sum[1]), "+d"(sum[2]), "+d"(sum[3])
+        : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]),
+          "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
+#elif GOP_CODE_SM80
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+            : "+d"(sum[i % 2 * 2]), "+d"(sum[i % 2 * 2 + 1])
+            : "d"(a[i]), "d"(b[i / 2]));
+#endif
+}
+
 /* 16 x 32 by 32 x 8 bytes, summed modulo 2^32: a register has four terms. */
 GOP_DEVICE void mma_sync(int32_t (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
 {

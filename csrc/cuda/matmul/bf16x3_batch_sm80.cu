@@ -34,7 +34,7 @@ struct bf16x3_batch_cut {
     bool of_itself; /* b is a's transpose: the triangle above the diagonal is mirrored */
     bool wide[2];   /* of a and b: loads of 16 bytes */
     bool first[2];  /* of a and b: in shared memory terms are neighbours, else lines */
-    int way;        /* of the tiling: warpgroups of a block */
+    int groups;     /* warpgroups of a block */
     int cluster;    /* blocks that share a tile: each has `part` of the terms */
     int64_t part;
 };
@@ -382,10 +382,10 @@ static gop_status matmul_bf16x3_batch(gop_ctx *ctx, const gop_task *task, int64_
             bf16x3_batch_enqueue<T, 1, 0, GROUPS>, bf16x3_batch_enqueue<T, 1, 1, GROUPS>       \
         }                                                                                      \
     }
-    static const enqueue kernels[][2][2] = {OF(1), OF(BF16X3_BATCH_GROUPS)};
+    static const enqueue kernels[][2][2] = {OF(1), OF(2), OF(BF16X3_BATCH_GROUPS)};
 #undef OF
     const bf16x3_batch_cut &cut = *GOP_OWN(const bf16x3_batch_cut, task->plan);
-    const enqueue multiply = kernels[cut.way][cut.first[0]][cut.first[1]];
+    const enqueue multiply = kernels[cut.groups / 2][cut.first[0]][cut.first[1]];
     matmul_product<T> p = matmul_product_of<T>(task, matmul_part_of(task, step));
     if (cut.swapped) {
         const T *const a = p.a;
@@ -434,10 +434,10 @@ static gop_status matmul_bf16x3_batch_plan(const gop_ctx *ctx, const gop_task *t
     const int parts = (int)matmul_item(task) / 4;
     const matmul_tiling t = bf16x3_batch_tiling(of, parts);
     cut->of_itself = symmetric;
-    cut->way = batch_shared(BF16X3_BATCH_GROUPS) <= ctx->info.shared_per_block ? t.way : 0;
+    cut->groups = batch_shared(t.groups) <= ctx->info.shared_per_block ? t.groups : 1;
     cut->split = t.split, cut->chunk = t.chunk;
     if (plan->steps > 1) cut->split = 1, cut->chunk = blocks_for(g.k, 64) * 64;
-    cut->cluster = cut->way && plan->steps == 1 ? t.cluster : 1;
+    cut->cluster = cut->groups > 1 && plan->steps == 1 ? t.cluster : 1;
     cut->part = blocks_for(blocks_for(cut->chunk, t.step), cut->cluster) * t.step;
     cut->swapped = t.lines < t.columns && cut->steps.panels == 1;
     const bool along[2] = {of.a_along, of.b_along}, wide[2] = {of.a_wide, of.b_wide};

@@ -85,7 +85,7 @@ static bool is_thin(candidate row)
 }
 
 enum { WAYS = 7 }; /* tiles of a row at most */
-enum factor { A_ALONG, B_ALONG, A_NARROW, B_NARROW, OUT_NARROW, FACTORS };
+enum factor { A_ALONG, B_ALONG, A_NARROW, B_NARROW, A_ODD, B_ODD, OUT_NARROW, FACTORS };
 /* Of naive, which reads and writes item by item: how long it waits where terms of a or b are
  * neighbours, and OUT_NARROW where there is a batch, by whose extents it divides. */
 static const factor A_LATE = A_NARROW, B_LATE = B_NARROW;
@@ -105,8 +105,9 @@ struct pace {
     float turn, piece;         /* of a column that is copied, of a piece of a sum in turn */
     float memory, store, cache, packing;
     float far; /* how much longer steps and bytes take that the L2 cache does not hold */
-    float factor[FACTORS]; /* slower where terms of a or b are neighbours, where these or
-                              results do not come in groups of 16 bytes */
+    float factor[FACTORS]; /* slower where terms of a or b are neighbours, where these do not
+                              come in groups of 16 bytes or in pairs, where results do not come
+                              in groups of 16 bytes, or of two items */
     float way[WAYS];       /* a term or output of this tile beside others */
 };
 
@@ -123,7 +124,7 @@ static const float L2_FROM = 24e6f, L2_OVER = 40e6f;
 struct read_operand {
     float bytes;
     bool along, narrow; /* terms are neighbours; groups of 16 bytes are not whole */
-    bool words, quads;  /* halves, of which all pairs, all fours are aligned and whole */
+    bool pairs, quads;  /* all pairs, all fours of items are aligned and whole */
 };
 
 static read_operand operand_of(const gop_gemm &g, const void *data, int64_t item, int64_t lines,
@@ -134,14 +135,16 @@ static read_operand operand_of(const gop_gemm &g, const void *data, int64_t item
     const int64_t near = along ? term : line, far = along ? line : term;
     const int64_t length = along ? g.k : lines, rest = along ? lines : g.k;
     bool straight = near == 1 && (rest == 1 || far % group == 0) && (uintptr_t)data % 16 == 0;
-    const bool words = item == 2 && matmul_wide(g, batch, data, near, far, length, 2, 4);
-    const bool quads = item == 2 && matmul_wide(g, batch, data, near, far, length, 4, 8);
+    const auto grouped = [&](int64_t items) {
+        return matmul_wide(g, batch, data, near, far, length, items, (unsigned)(items * item));
+    };
     float bytes = (float)(lines * g.k * item);
     for (int axis = 0; axis < g.batch_rank; axis++) {
         straight = straight && batch[axis] % group == 0;
         if (batch[axis]) bytes *= (float)g.extent[axis];
     }
-    return {bytes, along, !straight || g.k <= 1 || length % group != 0, words, quads};
+    const bool narrow = !straight || g.k <= 1 || length % group != 0;
+    return {bytes, along, narrow, grouped(2), grouped(4)};
 }
 
 struct seen {
@@ -149,7 +152,7 @@ struct seen {
     read_operand a, b;
     float result;
     float far;            /* 0: the L2 cache holds all; 1: little */
-    bool narrow;          /* rows of results are no groups of 16 bytes */
+    bool narrow;          /* rows of results are no groups of 16 bytes, or of two items */
     int processors;       /* of the device */
     float faster, memory; /* beside the one that was measured */
 };
@@ -271,10 +274,8 @@ static double time_of(const seen &s, const pace &of, const tiling_of &p, const m
     float slower = factors(p.a_along, A_ALONG, p.b_along, B_ALONG), late;
     if (is_naive) late = factors(p.a_along, A_LATE, p.b_along, B_LATE);
     else {
-        const float narrower = factors(!t.wide, A_NARROW, !p.b_wide, B_NARROW);
-        const bool words = p.a_words && ((of.row == mma && p.b_words) || of.row == ring);
-        const bool quads = of.row == mma && p.quads;
-        late = slower *= quads ? sqrtf(sqrtf(narrower)) : words ? sqrtf(narrower) : narrower;
+        slower *= factors(!t.wide, A_NARROW, !p.b_wide, B_NARROW);
+        late = slower *= factors(!p.a_pairs, A_ODD, !p.b_pairs, B_ODD);
     }
     const float narrow = (is_naive ? p.batches > 1 : s.narrow) ? of.factor[OUT_NARROW] : 1;
     const float term = is_naive ? of.term * naive_term(p) : of.term;
@@ -367,7 +368,7 @@ static void expect_anew(const gop_ctx *ctx, const gop_task *task, int all, doubl
                     b,
                     result,
                     fminf(fmaxf(beyond, 0), 1),
-                    g.n * item % 16 != 0,
+                    g.n % (item < 16 ? 16 / item : 2) != 0,
                     info.processors > 0 ? info.processors : PACE_PROCESSORS,
                     speed.clock,
                     speed.memory};
@@ -386,8 +387,8 @@ static void expect_anew(const gop_ctx *ctx, const gop_task *task, int all, doubl
                          !s.b.narrow,
                          matmul_dense(g, g.a, task->in[0].data, g.m, g.a_row, g.a_col, item),
                          matmul_dense(g, g.b, task->in[1].data, g.n, g.b_col, g.b_row, item),
-                         s.a.words,
-                         s.b.words,
+                         s.a.pairs,
+                         s.b.pairs,
                          info.major >= 9,
                          s.a.quads && s.b.quads};
     double least = INFINITY; /* of rows that take every call, which stand first */

@@ -55,17 +55,26 @@ template <typename tile> struct tile_copier {
         for (int e = 0; e < tile::EACH; e++)
             lines |= (unsigned)(line + e * tile::LINE_STEP < exist) << e;
     }
+    GOP_DEVICE void copy(int stage, int left, int e)
+    {
+        const bool exists = (lines >> e & 1) && term + e * tile::TERM_STEP < left;
+        cp_async<(int)sizeof(T) * tile::ITEMS>(
+            to + (stage * tile::SIZE +
+                  e * (tile::LINE_STEP * tile::LINE + tile::TERM_STEP * tile::TERM)) *
+                     (uint32_t)sizeof(T),
+            exists ? from + e * step : none, exists);
+    }
     GOP_DEVICE void fetch(int stage, int left)
     {
 #pragma unroll
-        for (int e = 0; e < tile::EACH; e++) {
-            const bool exists = (lines >> e & 1) && term + e * tile::TERM_STEP < left;
-            cp_async<(int)sizeof(T) * tile::ITEMS>(
-                to + (stage * tile::SIZE +
-                      e * (tile::LINE_STEP * tile::LINE + tile::TERM_STEP * tile::TERM)) *
-                         (uint32_t)sizeof(T),
-                exists ? from + e * step : none, exists);
-        }
+        for (int e = 0; e < tile::EACH; e++) copy(stage, left, e);
+        from += next;
+    }
+    /* The first `many` of its copies: the others' lines do not exist. */
+    GOP_DEVICE void fetch(int stage, int left, int many)
+    {
+#pragma unroll 1
+        for (int e = 0; e < many; e++) copy(stage, left, e);
         from += next;
     }
 };

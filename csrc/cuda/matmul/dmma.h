@@ -8,6 +8,7 @@
 
 #include "cuda/common/tile_scheduler.h"
 #include "cuda/matmul/product.h"
+#include "cuda/matmul/straight.h"
 
 /* ---- tiles ---- */
 
@@ -22,6 +23,7 @@ enum { DMMA_K = 16, DMMA_LINE = DMMA_K * 8 }; /* terms of a stage; bytes of a li
     WAY(32, 32, 16, 16, 4, 1.69f)                                                              \
     WAY(128, 16, 32, 16, 3, 1.96f)                                                             \
     WAY(16, 128, 16, 32, 3, 2.10f)                                                             \
+    WAY(16, 16, 16, 8, 12, 3.30f)                                                              \
     WAY(64, 96, 32, 48, 2, 1.24f)                                                              \
     WAY(96, 64, 48, 32, 2, 1.28f)
 
@@ -52,13 +54,13 @@ double dmma_choose(const gop_ctx *ctx, const gop_task *task, bool whole, dmma_sc
 /* A tile and that of a warp, of which an SM has eight; how much longer than the tensor cores'
  * best its products take, where groups of warps share a tile and where each has its own. */
 #define DMMA_TMA_WAYS(WAY)                                                                     \
-    WAY(128, 128, 64, 32, 0.87f, 1.00f)                                                        \
-    WAY(64, 128, 64, 32, 0.98f, 1.05f)                                                         \
-    WAY(96, 64, 48, 32, 0.93f, 0.86f)                                                          \
-    WAY(64, 96, 32, 48, 0.97f, 0.96f)                                                          \
-    WAY(64, 64, 32, 32, 0.90f, 0.92f)                                                          \
-    WAY(64, 32, 32, 32, 0.96f, 1.16f)                                                          \
-    WAY(32, 64, 32, 32, 0.84f, 1.04f)
+    WAY(128, 128, 64, 32, 0.91f, 1.00f)                                                        \
+    WAY(64, 128, 64, 32, 0.98f, 1.02f)                                                         \
+    WAY(96, 64, 48, 32, 0.97f, 0.91f)                                                          \
+    WAY(64, 96, 32, 48, 1.00f, 0.95f)                                                          \
+    WAY(64, 64, 32, 32, 1.00f, 0.98f)                                                          \
+    WAY(64, 32, 32, 32, 1.02f, 1.33f)                                                          \
+    WAY(32, 64, 32, 32, 1.04f, 1.18f)
 
 struct dmma_tma_tiling {
     int m, n, groups;
@@ -120,6 +122,20 @@ static inline gop_gemm dmma_geometry(const gop_task *task, const dmma_pairs &pai
         g.out[axis] *= 2;
     }
     return g;
+}
+
+/* The operands of the real product as dmma_tma has them fetched. */
+struct dmma_tma_operands {
+    straight_operand a, b;
+};
+static inline dmma_tma_operands dmma_tma_operands_of(const gop_task *task, const gop_gemm &g,
+                                                     const dmma_pairs &pairs)
+{
+    const void *const aligned = (const void *)(uintptr_t)256; /* as copies in scratch are */
+    return {straight_operand_of(g, g.a, pairs.a_copied ? aligned : task->in[0].data, g.m,
+                                g.a_row, g.a_col, 8),
+            straight_operand_of(g, g.b, pairs.complex_kind ? aligned : task->in[1].data, g.n,
+                                g.b_col, g.b_row, 8)};
 }
 
 #ifdef __CUDACC__

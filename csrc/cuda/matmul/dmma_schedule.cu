@@ -18,7 +18,8 @@
  * Microseconds, and bytes of a microsecond. */
 static const float AROUND = 0.023f, WAITING = 0.147f; /* of a block, of a stage */
 static const float OUTPUT = 2.1e-4f, ODD_OUTPUT = 0.05f;
-static const float SINGLE_A = 0.06f, SINGLE_B = 0.046f; /* how much longer by 8 bytes */
+/* How much longer by copies of 8 bytes, and how many times that if the other lines are 16. */
+static const float SINGLE_A = 0.06f, SINGLE_B = 0.046f, SINGLE_THIN = 12;
 static const float MEMORY = 5.42e6f, STORE = 5.13e6f, CACHE = 13.7e6f;
 static const float ODD_STORE = 2.4f; /* how much longer where rows begin at odd numbers */
 static const float ADDING = 2.29f, PIECE = 0.0028f, MEETING = 1.37f, MEMBER = 0.073f;
@@ -26,14 +27,16 @@ static const float FREE = 0.9f; /* the part of SMs that clusters find room on */
 static const float PAIRS = 2.46f, COPIED = 1.02e6f; /* the copies of complex numbers */
 static const float EIGHT = 1 / 30400.0f;            /* eight terms of an output, at 1.9 GHz */
 
-/* The same of dmma_tma, fitted to 8425 ways of 940 products timed there on 2026-11-30 so that
+/* The same of dmma_tma, fitted to 7069 ways of 262 products timed there on 2026-11-30 so that
  * the way it takes loses little: what is around a call, and around a tile that groups share or
- * that one has; pieces of sums, and their bytes. */
-static const float TMA_AROUND = 1.27f, TMA_TILE = 1.23f, TMA_OUTPUT = 2.8e-5f;
-static const float TMA_APART = 1.79e-4f; /* for each output */
-static const float TMA_ALONE = 1.39f; /* how much longer the products of a single group take */
-static const float TMA_ACROSS = 0.108f, TMA_ADDING = 2.05f, TMA_PIECE = 0.38f;
-static const float TMA_PARTS = 2.1e6f;
+ * that one has; pieces of sums, and their bytes; rows of odd numbers. */
+static const float TMA_AROUND = 0.88f, TMA_TILE = 0.856f, TMA_OUTPUT = 1.32e-05f;
+static const float TMA_APART = 0.000176f; /* for each output */
+static const float TMA_ALONE = 1.38f; /* how much longer the products of a single group take */
+static const float TMA_ACROSS = 0.0839f, TMA_ADDING = 1.15f, TMA_PIECE = 0.418f;
+static const float TMA_PARTS = 1.30e6f, TMA_STORE = 4.66e6f, TMA_CACHE = 20.2e6f;
+static const float TMA_ODD = 2.79f;
+static const double TMA_COPYING = 3.3, TMA_COPIES = 1.47e6; /* as of halves */
 static const float TMA_THIN = 1.1f; /* slower with at most 16 lines or columns, or 8 terms */
 
 /* What all ways of a call have in common. */
@@ -42,7 +45,6 @@ struct dmma_call {
     int processors;
     bool whole, clusters; /* no sum is cut; blocks may share one */
     int a_mode, b_mode;
-    float single;         /* how much longer products take for copies of 8 bytes */
     float moved, stored;  /* microseconds of operands, of a result */
     float output;         /* of one output */
     float copies;         /* of complex numbers */
@@ -58,7 +60,12 @@ static float way_time(const dmma_call &c, const dmma_schedule &s, int64_t tiles)
     const float processors = (float)c.processors * (s.cluster > 1 ? FREE : 1);
     const float eights = (float)blocks_for(s.part, 8),
                 stages = (float)blocks_for(s.part, DMMA_K);
-    const float products = eights * outputs * EIGHT * tile.slower * c.single;
+    const auto single = [](int mode, float longer, int others) {
+        return mode == DMMA_WIDE ? 0 : longer * (others == 16 ? SINGLE_THIN : 1);
+    };
+    const float copies =
+        1 + single(c.a_mode, SINGLE_A, tile.n) + single(c.b_mode, SINGLE_B, tile.m);
+    const float products = eights * outputs * EIGHT * tile.slower * copies;
     /* A turn of so many blocks of each SM. */
     const auto turn = [&](float count) {
         return AROUND + fmaxf(products * count, products + stages * WAITING) +
@@ -133,9 +140,11 @@ static float tma_time(const dmma_call &c, const dmma_tma_schedule &s)
     };
     const float work = TMA_AROUND + turns(s.whole, s.stages) +
                        turns(s.items - s.whole, blocks_for(s.stages, s.slices));
-    const float moved = c.moved + c.stored + parts * outputs * 16 / TMA_PARTS;
+    const float odd = c.g.n % 2 ? 1 + TMA_ODD : 1;
+    const float stored = (float)(c.g.batches * c.g.m * c.g.n * 8) / TMA_STORE * odd;
+    const float moved = c.moved + stored + parts * outputs * 16 / TMA_PARTS;
     const float reads =
-        (float)s.tiles * (float)s.stages * (float)(tiling.m + tiling.n) * DMMA_LINE / CACHE;
+        (float)s.tiles * (float)s.stages * (float)(tiling.m + tiling.n) * DMMA_LINE / TMA_CACHE;
     const float w = work / c.faster, m = moved / c.memory, r = reads / c.faster;
     const bool thin = c.g.m <= 16 || c.g.n <= 16 || c.g.k <= 8;
     return sqrtf(w * w + m * m + r * r) * (thin ? TMA_THIN : 1) +
@@ -208,7 +217,6 @@ static dmma_call call_of(const gop_ctx *ctx, const gop_task *task, const gop_gem
             info.major >= 9,
             a_mode,
             b_mode,
-            1 + (a_mode != DMMA_WIDE ? SINGLE_A : 0) + (b_mode != DMMA_WIDE ? SINGLE_B : 0),
             (bytes(g.m, g.a) + bytes(g.n, g.b)) / MEMORY,
             (float)(g.batches * g.m * g.n * 8) / STORE * (g.n % 2 ? 1 + ODD_STORE : 1),
             OUTPUT * (g.n % 2 ? 1 + ODD_OUTPUT : 1),
@@ -252,6 +260,18 @@ double dmma_choose(const gop_ctx *ctx, const gop_task *task, bool whole, dmma_sc
     return found.seconds;
 }
 
+/* Microseconds of the copies of operands that no map describes. */
+static double tma_copying(const gop_task *task)
+{
+    dmma_pairs pairs;
+    dmma_plan_pairs(task, 0, &pairs);
+    const dmma_tma_operands of = dmma_tma_operands_of(task, dmma_geometry(task, pairs), pairs);
+    const auto each = [](const straight_operand &o) {
+        return o.copied ? TMA_COPYING + (double)straight_bytes(o) / TMA_COPIES : 0;
+    };
+    return each(of.a) + each(of.b);
+}
+
 double dmma_tma_choose(const gop_ctx *ctx, const gop_task *task, dmma_tma_schedule *best)
 {
     typedef dmma_answer<dmma_tma_schedule> answer;
@@ -260,7 +280,8 @@ double dmma_tma_choose(const gop_ctx *ctx, const gop_task *task, dmma_tma_schedu
         answer of = {};
         of.best.slices = of.best.rings = of.best.stages = 1;
         of.seconds =
-            search(ctx, task, of_itself(task->call), DMMA_TMA_TILINGS, try_tiling, &of.best);
+            search(ctx, task, of_itself(task->call), DMMA_TMA_TILINGS, try_tiling, &of.best) +
+            1e-6 * tma_copying(task);
         return of;
     });
     *best = found.best;

@@ -88,7 +88,7 @@ template <int LINES, int THREADS> struct dmma_copier {
             for (int e = slice; e < EACH; e += SLICES) {
                 const int line = e * ALONG_STEP;
                 const bool exists = lines > line && terms > 0;
-                cp_async<8>((place + line * DMMA_LINE) ^ (line / 8 % 2 * 8),
+                cp_async<8>((place + line * DMMA_LINE) ^ (line / 8 % 2 * 8 + line / 4 % 2 * 16),
                             from + line * line_stride, exists);
             }
         } else {
@@ -209,7 +209,7 @@ template <typename shape> __global__ void __launch_bounds__(shape::THREADS, shap
     enum { M_TILES = shape::WM / 16, N_TILES = shape::WN / 8 };
     extern __shared__ __align__(128) uint8_t ring[]; /* of stages: a's lines, then b's */
     const matmul_geometry &g = p.g;
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4;
     const matmul_tile<double> tile = dmma_tile_of<M, N>(p, way);
 
     /* Prologue: copies run STAGES - 1 stages ahead. */
@@ -236,11 +236,11 @@ template <typename shape> __global__ void __launch_bounds__(shape::THREADS, shap
 
     /* Main loop: while eight terms are multiplied, the next eight are loaded to registers. */
     const int m0 = warp % shape::WARPS_M * shape::WM, n0 = warp / shape::WARPS_M * shape::WN;
-    const int row = lane / 4;
     const uint32_t first = row * DMMA_LINE + ((lane % 4 * 8) ^ dmma_swizzle(row, DMMA_WIDE));
     const uint32_t a_odd = way.a_mode == DMMA_WIDE ? 0 : 8,
                    b_odd = way.b_mode == DMMA_WIDE ? 0 : 8;
-    const uint32_t a_lane = m0 * DMMA_LINE + first, b_lane = (M + n0) * DMMA_LINE + first;
+    const uint32_t a_lane = m0 * DMMA_LINE + first,
+                   b_lane = (M + n0) * DMMA_LINE + (first ^ (n0 / 8 % 2 ? b_odd : 0));
     double fa[M_TILES][4], fb[2][N_TILES][2]; /* of b what comes next, too */
     double sum[M_TILES][N_TILES][4] = {};
     const auto load_a = [&](int m, int stage, int half) {

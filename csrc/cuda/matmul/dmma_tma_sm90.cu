@@ -4,13 +4,13 @@
  * In dmma (dmma_sm80.cu) all warps copy, and they wait for each other every 16 terms. Here TMA
  * fetches stages of tiles into shared memory, and a warp goes on as soon as its own stage has
  * come. A warp's products are issued at intervals, between which it loads the next numbers, but
- * it waits now and then, so each scheduler has two warps. Where tiles are small they belong to
- * groups, which multiply a tile's stages by turns and add their sums at the end, or have a tile
- * each: then one stores while the other multiplies, but a last tile is done by one of them.
+ * it waits now and then, so each scheduler has two warps, one ahead of the other: while one
+ * stores, the other multiplies. Where tiles are small they belong to groups, which multiply a
+ * tile's stages by turns and add their sums at the end, or have a tile each.
  *
  * Blocks are persistent and take tile after tile. If the last wave would leave SMs idle, its
  * sums are split along k, and a second kernel adds the parts. dmma_schedule.cu finds tiles,
- * groups and parts.
+ * groups and parts. An operand that no tensor map describes is copied first.
  */
 #include <math.h>
 #include <type_traits>
@@ -21,7 +21,7 @@
 #include "cuda/common/tma.h"
 #include "cuda/common/wgmma.h"
 #include "cuda/matmul/dmma.h"
-#include "cuda/matmul/straight.h"
+#include "cuda/matmul/straight_copies.h"
 
 struct dmma_tma_job : dmma_tma_schedule {
     int first, last;      /* items of this step */
@@ -36,14 +36,16 @@ struct dmma_tma_work {
     dmma_tma_job job;
 };
 
-struct dmma_tma_plan {
+struct dmma_tma_plan : dmma_tma_operands {
     dmma_pairs pairs;
-    straight_operand a, b;
     dmma_tma_job job;
-    int chunk; /* items of a step */
+    int chunk;             /* items of a step */
+    size_t a_copy, b_copy; /* in scratch */
 };
 
 #if GOP_SM90
+
+enum { LEAD = 3 }; /* stages that the first half of the warps is ahead */
 
 /* A block's tile, cut into those of a group's warps. MEETING: where groups that share a tile
  * leave each other sums. */
@@ -53,7 +55,7 @@ template <int TILE_M, int TILE_N, int WARP_M, int WARP_N> struct dmma_tma_shape 
     enum { M_TILES = WM / 16, N_TILES = WN / 8, CHUNKS = M_TILES * N_TILES * 2 };
     enum { BYTES = (M + N) * 128, MEETING = (GROUPS - 1) * M * N * 8 };
     enum { STAGES = (225 * 1024 - MEETING) / BYTES / GROUPS * GROUPS };
-    enum { SHARED = MEETING + STAGES * (BYTES + 16) + 1024 };
+    enum { SHARED = MEETING + STAGES * (BYTES + 16) + 8 + 1024 };
 };
 
 /* An operand's tile: lines of 16 terms, or, 16 lines at a time, terms of 16 lines; either way
@@ -193,20 +195,6 @@ GOP_DEVICE double2 dmma_tma_neighbours(const double2 &sums, int lane)
     return low ? make_double2(sums.x, other) : make_double2(other, sums.y);
 }
 
-/* A warp's fragments of half a stage: of a's 16 lines, and of b's 8. */
-template <typename of_a> GOP_DEVICE void dmma_tma_load_a(double (&f)[4], const uint8_t *tiles,
-                                                         uint32_t lane, int m, int half)
-{
-#pragma unroll
-    for (int e = 0; e < 4; e++) f[e] = *of_a::at(tiles, lane, m * 2 + e % 2, half * 2 + e / 2);
-}
-template <typename of_b> GOP_DEVICE void dmma_tma_load_b(double (&f)[2], const uint8_t *tiles,
-                                                         uint32_t lane, int n, int half)
-{
-#pragma unroll
-    for (int e = 0; e < 2; e++) f[e] = *of_b::at(tiles, lane, n, half * 2 + e);
-}
-
 /* Epilogue: each thread stores its sums, or, if groups share the tile, adds and stores some. */
 template <typename shape, int RINGS, bool A_ALONG, bool B_ALONG>
 GOP_DEVICE void dmma_tma_epilogue(const dmma_tma_work &w, const tile_item &at,
@@ -258,6 +246,20 @@ GOP_DEVICE void dmma_tma_epilogue(const dmma_tma_work &w, const tile_item &at,
     else store(std::false_type());
 }
 
+template <typename shape> GOP_DEVICE uint64_t *dmma_tma_ahead(uint8_t *memory)
+{
+    return (uint64_t *)(memory + shape::STAGES * (shape::BYTES + 16) + shape::MEETING);
+}
+
+/* Tells that a warp has read a stage. Its last loads may still be on their way, and would read
+ * what TMA brings next: an arrival orders only accesses of its own proxy. */
+GOP_DEVICE void dmma_tma_give_back(uint64_t *empty, int lane)
+{
+    fence_proxy_async();
+    __syncwarp();
+    if (lane == 0) mbarrier_arrive(empty);
+}
+
 /* One of eight warps: waits for its own stages, and multiplies. */
 template <typename shape, int RINGS, bool A_ALONG, bool B_ALONG>
 GOP_DEVICE void dmma_tma_multiply(const dmma_tma_work &w, uint8_t *memory)
@@ -265,6 +267,7 @@ GOP_DEVICE void dmma_tma_multiply(const dmma_tma_work &w, uint8_t *memory)
     enum { M = shape::M, N = shape::N, GROUPS = shape::GROUPS };
     enum { SHARERS = GROUPS / RINGS, SLOTS = shape::STAGES / RINGS }; /* of a tile; of a ring */
     enum { M_TILES = shape::M_TILES, N_TILES = shape::N_TILES };
+    enum { KEPT = M_TILES % 2 ? M_TILES : 2 }; /* fragments of a in registers */
     typedef dmma_tma_tile<M, A_ALONG> of_a;
     typedef dmma_tma_tile<N, B_ALONG> of_b;
     const dmma_tma_job &job = w.job;
@@ -276,16 +279,20 @@ GOP_DEVICE void dmma_tma_multiply(const dmma_tma_work &w, uint8_t *memory)
     const int m0 = warp % shape::WARPS_M * shape::WM, n0 = warp / shape::WARPS_M * shape::WN;
     const uint32_t a_lane = of_a::base(lane) + m0 * 128;
     const uint32_t b_lane = of_b::base(lane) + (M + n0) * 128;
-    double fa[M_TILES][4], fb[2][N_TILES][2]; /* of b what comes next, too */
-    /* One of M_TILES parts of the next fragments, after a's before it have been multiplied. */
-    const auto load_part = [&](int m, const uint8_t *tiles, int half) {
+    /* A scheduler's second warp begins later, so that it multiplies while the first stores. */
+    uint64_t *const ahead = dmma_tma_ahead<shape>(memory);
+    const bool leads = __shfl_sync(~0u, t < CONSUMERS / 2, 0);
+    int until = SHARERS == 1 && leads ? +LEAD : 0;
+    double fa[KEPT][8], fb[N_TILES][4];
+    /* One of N_TILES parts of a fragment of a's 16 lines; a fragment of b's 8. */
+    const auto load_a = [&](const uint8_t *tiles, int m, int part) {
 #pragma unroll
-        for (int n = m; n < N_TILES; n += M_TILES)
-            dmma_tma_load_b<of_b>(fb[half][n], tiles, b_lane, n, half);
-        if (m > 0) dmma_tma_load_a<of_a>(fa[m - 1], tiles, a_lane, m - 1, half);
+        for (int e = part * 8 / N_TILES; e < (part + 1) * 8 / N_TILES; e++)
+            fa[m % KEPT][e] = *of_a::at(tiles, a_lane, m * 2 + e % 2, e / 2);
     };
-    const auto load_last = [&](const uint8_t *tiles, int half) {
-        dmma_tma_load_a<of_a>(fa[M_TILES - 1], tiles, a_lane, M_TILES - 1, half);
+    const auto load_b = [&](const uint8_t *tiles, int n) {
+#pragma unroll
+        for (int e = 0; e < 4; e++) fb[n][e] = *of_b::at(tiles, b_lane, n, e);
     };
     int begin = 0; /* the slot of the next tile's first stage, and its phase */
     uint32_t begin_phase = 0;
@@ -295,37 +302,42 @@ GOP_DEVICE void dmma_tma_multiply(const dmma_tma_work &w, uint8_t *memory)
         uint32_t phase = begin_phase;
         if (s >= SLOTS) s -= SLOTS, phase ^= 1;
         double sum[M_TILES][N_TILES][4] = {};
+        if (SHARERS == 1 && !leads && i == ring.first) mbarrier_wait(ahead, 0);
         if (at.first + share < at.last) {
             mbarrier_wait(ring.full + s, phase);
             const uint8_t *const tiles = ring.tiles + s * shape::BYTES;
 #pragma unroll
-            for (int m = 0; m < M_TILES; m++) load_part(m, tiles, 0);
-            load_last(tiles, 0);
+            for (int n = 0; n < N_TILES; n++) load_a(tiles, 0, n), load_b(tiles, n);
         }
         for (int stage = at.first + share; stage < at.last; stage += SHARERS) {
+            const bool more = stage + SHARERS < at.last;
+            const uint8_t *tiles = ring.tiles + s * shape::BYTES;
             const int here = s;
             if ((s += SHARERS) >= SLOTS) s -= SLOTS, phase ^= 1;
 #pragma unroll
-            for (int half = 0; half < 2; half++) {
-                const bool more = half == 0 || stage + SHARERS < at.last;
-                if (half == 1 && more) mbarrier_wait(ring.full + s, phase);
-                const uint8_t *const tiles = ring.tiles + (half == 0 ? here : s) * shape::BYTES;
-#pragma unroll
-                for (int m = 0; m < M_TILES; m++) {
-#pragma unroll
-                    for (int n = 0; n < N_TILES; n++) mma_sync(sum[m][n], fa[m], fb[half][n]);
-                    if (more) load_part(m, tiles, 1 - half);
+            for (int m = 0; m < M_TILES; m++) {
+                const bool last = m == M_TILES - 1;
+                if (last) { /* all has been read; the next numbers are of the next stage */
+                    dmma_tma_give_back(ring.empty + here, lane);
+                    if (until && --until == 0 && lane == 0) mbarrier_arrive(ahead);
+                    if (more) mbarrier_wait(ring.full + s, phase);
+                    tiles = ring.tiles + s * shape::BYTES;
                 }
-                if (more) load_last(tiles, 1 - half);
+#pragma unroll
+                for (int n = 0; n < N_TILES; n++) {
+                    mma_sync(sum[m][n], fa[m % KEPT], fb[n]);
+                    if (!last || more) load_a(tiles, last ? 0 : m + 1, n);
+                    if (last && more) load_b(tiles, n);
+                }
             }
-            __syncwarp(); /* all lanes have read */
-            if (lane == 0) mbarrier_arrive(ring.empty + here);
         }
+        if (until && lane == 0) mbarrier_arrive(ahead);
+        until = 0;
         begin += at.last - at.first;
         begin_phase ^= begin / SLOTS & 1;
         begin %= SLOTS;
-        double2 *const meet = (double2 *)(memory + shape::STAGES * shape::BYTES);
-        dmma_tma_epilogue<shape, RINGS, A_ALONG, B_ALONG>(w, at, sum, meet, t, group);
+        dmma_tma_epilogue<shape, RINGS, A_ALONG, B_ALONG>(
+            w, at, sum, (double2 *)(memory + shape::STAGES * shape::BYTES), t, group);
     }
 }
 
@@ -341,6 +353,7 @@ __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     if (threadIdx.x == 0) {
         uint64_t *const full = (uint64_t *)(memory + STAGES * shape::BYTES + shape::MEETING);
         pipeline_init<STAGES>(full, 1, full + STAGES, CONSUMERS / 32 / GROUPS);
+        mbarrier_init(dmma_tma_ahead<shape>(memory), CONSUMERS / 64);
         fence_proxy_async();
     }
     launch_dependents();
@@ -401,6 +414,18 @@ static gop_status dmma_tma_enqueue(gop_ctx *ctx, const dmma_tma_work &w)
                             shape::SHARED, w);
 }
 
+/* The map of an operand, or of its copy where no map can describe it. */
+static gop_status dmma_tma_operand(const gop_task *task, const dmma_tma_plan &plan, bool is_b,
+                                   int lines, const double *from, straight_copies *copies,
+                                   gop_cuda_tensor_map *map)
+{
+    const straight_operand &o = is_b ? plan.b : plan.a;
+    char *const copy = (char *)task->scratch + (is_b ? plan.b_copy : plan.a_copy);
+    if (o.copied) copies->add(o, from, copy, is_b);
+    return straight_map(map, o, o.copied ? copy : (const void *)from,
+                        o.transposed ? 16 : lines);
+}
+
 static gop_status matmul_dmma_tma(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     typedef gop_status (*enqueue)(gop_ctx *, const dmma_tma_work &);
@@ -424,8 +449,13 @@ static gop_status matmul_dmma_tma(gop_ctx *ctx, const gop_task *task, int64_t st
     job.first = (int)step * plan.chunk;
     job.last = job.items - job.first < plan.chunk ? job.items : job.first + plan.chunk;
     job.parts = (double *)task->scratch;
-    GOP_TRY(straight_map(&w.a, plan.a, w.p.a, plan.a.transposed ? 16 : tiling.m));
-    GOP_TRY(straight_map(&w.b, plan.b, w.p.b, plan.b.transposed ? 16 : tiling.n));
+    straight_copies copies = {};
+    GOP_TRY(dmma_tma_operand(task, plan, false, tiling.m, w.p.a, &copies, &w.a));
+    GOP_TRY(dmma_tma_operand(task, plan, true, tiling.n, w.p.b, &copies, &w.b));
+    /* The copies and the kernel become one graph, or the kernel and what adds its parts. */
+    if (copies.count && step == 0)
+        GOP_TRY(
+            straighten<double>(ctx, copies, dmma_geometry(task, plan.pairs), job.slices == 1));
     GOP_TRY(kernels[job.way][!plan.a.transposed][!plan.b.transposed](ctx, w));
     if (job.slices == 1 || job.last < job.items) return GOP_OK;
     return GOP_LAUNCH_EARLY(ctx, matmul_dmma_tma_parts_kernel,
@@ -463,17 +493,10 @@ static gop_status matmul_dmma_tma_plan(const gop_ctx *ctx, const gop_task *task,
     *p = {};
     dmma_plan_pairs(task, 0, &p->pairs);
     const gop_gemm g = dmma_geometry(task, p->pairs);
-    const void *const aligned = (const void *)(uintptr_t)256; /* as copies in scratch are */
-    const bool is_complex = p->pairs.complex_kind;
-    p->a = straight_operand_of(g, g.a, p->pairs.a_copied ? aligned : task->in[0].data, g.m,
-                               g.a_row, g.a_col, 8);
-    p->b = straight_operand_of(g, g.b, is_complex ? aligned : task->in[1].data, g.n, g.b_col,
-                               g.b_row, 8);
+    (dmma_tma_operands &)*p = dmma_tma_operands_of(task, g, p->pairs);
     const int64_t apart = uniform_batch(g, g.out);
-    if (p->a.copied || p->b.copied || apart < 0)
-        return gop_fail(GOP_REFUSED,
-                        "%s takes operands whose rows or columns are contiguous and begin at "
-                        "multiples of 16 bytes, products of a batch at equal distances",
+    if (apart < 0)
+        return gop_fail(GOP_REFUSED, "%s takes batches whose results lie at equal distances",
                         who);
     dmma_tma_job &job = p->job;
     const double seconds = dmma_tma_choose(ctx, task, &job);
@@ -492,7 +515,9 @@ static gop_status matmul_dmma_tma_plan(const gop_ctx *ctx, const gop_task *task,
     const dmma_tma_tiling &tiling = dmma_tma_tilings[job.way];
     const size_t outputs = (size_t)(tiling.m * tiling.n);
     const size_t parts = (size_t)(job.items - job.whole) * outputs * 8;
-    plan->scratch = dmma_plan_pairs(task, parts, &p->pairs);
+    p->a_copy = (dmma_plan_pairs(task, parts, &p->pairs) + 255) / 256 * 256;
+    p->b_copy = p->a_copy + straight_bytes(p->a);
+    plan->scratch = p->b_copy + straight_bytes(p->b);
     plan->launch = matmul_dmma_tma;
     return GOP_OK;
 }

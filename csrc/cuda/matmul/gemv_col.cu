@@ -294,7 +294,7 @@ static gop_status matmul_gemv_col_plan(const gop_ctx *ctx, const gop_task *task,
     of.a_dense = matmul_dense(g, g.a, large, g.m, g.a_row, g.a_col, of.item);
     int64_t all = g.a_col | (int64_t)((uintptr_t)large / 2);
     for (int axis = 0; axis < g.batch_rank; axis++) all |= g.a[axis];
-    of.a_words = of.a_wide || all % 2 == 0;
+    of.a_pairs = of.a_wide || all % 2 == 0;
     matmul_tiling &tiling = *cut;
     tiling = gemv_col_tiling(of);
     /* Words, if the terms of a warp all begin in the same half of one. */

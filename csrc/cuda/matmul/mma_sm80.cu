@@ -36,18 +36,22 @@ template <typename T, int M, int N, int W> struct mma_shape {
 /* How a thread brings an operand's tiles: by copies some stages ahead, */
 template <typename tile, int VECTOR> struct mma_feed {
     tile_copier<tile> copier;
-    int left;
+    int left, many; /* copies of a stage that a thread of the block needs */
 
     GOP_DEVICE mma_feed(const typename tile::item *first, const typename tile::item *some,
                         typename tile::item *stages, int64_t line_stride, int64_t term_stride,
                         int lines, int terms)
         : copier(first, some, stages, line_stride, term_stride, lines), left(terms)
     {
+        enum { LINES = tile::LINE_STEP > 0 ? +tile::LINE_STEP : 1 };
+        many = tile::LINE_STEP > 0 && lines < tile::EACH * LINES ? (lines + LINES - 1) / LINES
+                                                                 : +tile::EACH;
     }
     GOP_DEVICE void fetch(int step)
     {
         if (left <= 0) return;
-        copier.fetch(step % MMA_STAGES, left);
+        if (many < tile::EACH) copier.fetch(step % MMA_STAGES, left, many);
+        else copier.fetch(step % MMA_STAGES, left);
         left -= MMA_DEPTH;
     }
     GOP_DEVICE void begin(int step) { fetch(step); }
@@ -225,8 +229,9 @@ __global__ void __launch_bounds__(mma_shape<T, M, N, W>::THREADS,
         a.next(step);
         b.next(step);
         cp_async_commit_group();
-        mma_multiply<of_a, of_b>(sum, a_stages + step % MMA_STAGES * of_a::SIZE,
-                                 b_stages + step % MMA_STAGES * of_b::SIZE, m0, n0);
+        if (m0 < tile.rows && n0 < tile.columns)
+            mma_multiply<of_a, of_b>(sum, a_stages + step % MMA_STAGES * of_a::SIZE,
+                                     b_stages + step % MMA_STAGES * of_b::SIZE, m0, n0);
     }
     cp_async_wait_group<0>();
 
@@ -320,7 +325,7 @@ static gop_status matmul_mma_plan(const gop_ctx *ctx, const gop_task *task, gop_
     const tiling_of of = tiling_of_task(ctx, task);
     cut->a_along = of.a_along, cut->b_along = of.b_along;
     cut->a_wide = of.a_wide, cut->b_wide = of.b_wide;
-    cut->words = of.a_wide && of.b_wide ? 0 : of.quads ? 4 : of.a_words && of.b_words ? 2 : 0;
+    cut->words = of.a_wide && of.b_wide ? 0 : of.quads ? 4 : of.a_pairs && of.b_pairs ? 2 : 0;
     const matmul_tiling t = mma_tiling(of);
     cut->tile = t.way, cut->split = t.split, cut->chunk = t.chunk;
     if (plan->steps > 1) cut->split = 1, cut->chunk = g.k;

@@ -1,6 +1,6 @@
 /*
  * straight.h - operands as tensor maps want them: one axis contiguous, the rest at multiples of
- * 16 bytes. Of 2-byte items operands that are laid out otherwise are copied: straight_copies.h.
+ * 16 bytes. Operands that are laid out otherwise are copied first: straight_copies.h.
  */
 #ifndef GOP_CUDA_MATMUL_STRAIGHT_H
 #define GOP_CUDA_MATMUL_STRAIGHT_H

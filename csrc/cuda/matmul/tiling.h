@@ -17,9 +17,9 @@ struct tiling_of {
     bool a_along, a_wide, b_along,
         b_wide; /* terms are contiguous; all vectors of 16 bytes are aligned and whole */
     bool a_dense, b_dense; /* matmul_dense */
-    bool a_words, b_words; /* halves, of which all pairs are aligned and whole */
+    bool a_pairs, b_pairs; /* all pairs of items are aligned and whole */
     bool clusters;         /* blocks of a cluster may share a tile */
-    bool quads;            /* halves, of which all fours are aligned and whole */
+    bool quads;            /* all fours of items of both are aligned and whole */
 };
 
 /* Whether an operand's lines are neighbours, its terms follow each other without gaps, and it
@@ -37,7 +37,7 @@ static inline tiling_of tiling_swapped(const tiling_of &p)
 {
     return {p.n,       p.m,       p.k,        p.batches, p.item,    p.processors,
             p.b_along, p.b_wide,  p.a_along,  p.a_wide,  p.b_dense, p.a_dense,
-            p.b_words, p.a_words, p.clusters, p.quads};
+            p.b_pairs, p.a_pairs, p.clusters, p.quads};
 }
 
 /* Refuses, for `who`, devices whose blocks have less shared memory. */
@@ -91,6 +91,7 @@ struct matmul_tiling {
     int parts;            /* warps that share a sum, of few columns */
     int way;              /* which of the row's tiles it is */
     int cluster;          /* blocks that share the terms of a tile; 0: its own */
+    int groups;           /* warpgroups of a block that do (bf16x3_batch) */
     bool packed;          /* b is first copied */
     bool wide;            /* loads are of 16 bytes */
     bool flat;            /* the terms of a row of blocks are read as one line (gemv_col) */
@@ -230,7 +231,7 @@ static inline matmul_tiling gemv_col_tiling(const tiling_of &p)
     t.columns = thin_width(p.n, p.item == 2 ? 8 : 16);
     const int vector = gemv_col_load(p.item, t.columns) / p.item;
     /* Terms of halves may begin one item before their first line, which is in the same word. */
-    const int line = 32 * vector - (p.item == 2 && !p.a_words ? 2 : 0);
+    const int line = 32 * vector - (p.item == 2 && !p.a_pairs ? 2 : 0);
     const int64_t down = blocks_for(p.m, line), tiles = blocks_for(p.n, t.columns);
     const int64_t warps = down * tiles * p.batches; /* of one part */
     t.parts = 1; /* more where warps are few or idle, or terms lie side by side */
@@ -367,19 +368,29 @@ static inline matmul_tiling bf16x3_small_tiling(const tiling_of &p)
     return t;
 }
 
-enum { BF16X3_BATCH_GROUPS = 4 }; /* warpgroups that share the terms of a tile, or one */
+enum { BF16X3_BATCH_GROUPS = 4 }; /* warpgroups that share the terms of a tile at most */
 enum { CLUSTERED = 8 };           /* blocks of a cluster at most */
 
-/* Whether the warpgroups of a block share a tile: where an SM would have few blocks of one, as
- * many blocks as it holds at once or the rest of them. `turns` of such a block are its sums. */
-static inline bool bf16x3_batch_shares(int64_t tiles, int64_t turns, int processors)
+/* How many warpgroups share a tile of so many stages: those by which an SM is done first with
+ * its blocks, which have four at once. */
+static inline int bf16x3_batch_groups(int64_t tiles, int64_t stages, int processors)
 {
-    enum { HELD = 4, AROUND = 2 }; /* blocks of one warpgroup; turns around a tile */
-    /* In times of a turn of all groups, measured on an H200. */
-    static const float rest[HELD] = {0, 2.4f, 2.6f, 3.2f};
+    enum { ALL = BF16X3_BATCH_GROUPS };
+    /* A stage where an SM has so many warpgroups, in times of one where it has all of them, and
+     * what is around a block of one, two and four, measured on an H200. */
+    static const float busy[ALL + 1] = {0, 0.6f, 0.72f, 0.82f, 1}, around[] = {0.5f, 1.6f, 2};
     const int64_t each = blocks_for(tiles, processors);
-    const float alone = (float)turns * ((float)(each / HELD * HELD) + rest[each % HELD]);
-    return (float)(each * (turns + AROUND)) < alone;
+    float least = INFINITY;
+    int best = 1;
+    for (int groups = 1; groups <= ALL; groups *= 2) {
+        const int64_t turns = blocks_for(stages, groups), held = ALL / groups;
+        const float outside = around[groups / 2];
+        const float last = (float)turns * busy[each % held * groups] + outside;
+        const float time =
+            (float)(each / held) * ((float)turns + outside) + (each % held > 0 ? last : 0);
+        if (time < least) least = time, best = groups;
+    }
+    return best;
 }
 
 /* Tiles of 64 x 64 reals. Where they are few, warpgroups of a block share the terms, blocks of
@@ -400,11 +411,13 @@ static inline matmul_tiling bf16x3_batch_tiling(const tiling_of &p, int parts)
     const int64_t all = tiles(t.lines, t.columns);
     t.tiles = t.cluster = 1, t.split = 1, t.chunk = p.k, t.blocks = all;
     t.wide = p.a_wide && p.b_wide;
-    t.step = BF16X3_BATCH_GROUPS * 32 / parts;
+    t.groups = p.k * parts <= LONG ? 1
+               : all <= processors
+                   ? BF16X3_BATCH_GROUPS
+                   : bf16x3_batch_groups(all, blocks_for(p.k * parts, 32), processors);
+    t.way = t.groups > 1;
+    t.step = (t.way ? BF16X3_BATCH_GROUPS : 1) * 32 / parts;
     const int64_t turns = blocks_for(p.k, t.step);
-    t.way = p.k * parts > LONG &&
-            (all <= 2 * processors || bf16x3_batch_shares(all, turns, processors));
-    if (!t.way) t.step = 32 / parts;
     float least = INFINITY;
     for (int cluster = 1; t.way && cluster <= (p.clusters ? CLUSTERED : 1); cluster *= 2) {
         /* Clusters do not find room on all SMs, but two SMs always are neighbours. */

@@ -4,7 +4,7 @@
 #ifndef GOP_CUDA_REDUCE_VECTORIZED_H
 #define GOP_CUDA_REDUCE_VECTORIZED_H
 
-#include "cuda/reduce/by_map.h"
+#include "cuda/reduce/arguments.h"
 
 enum {
     GROUP = 64, /* leaves of an output that a block folds at most */
@@ -42,6 +42,7 @@ struct vectorized_kernels {
         gop_launch alone, shared;
     } lines[3];
 };
+template <typename F> struct reduce_by_map; /* by_map.h */
 extern const reduce_by_map<const vectorized_kernels *> reduce_vectorized_kernels;
 
 gop_status reduce_vectorized_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan);

@@ -37,7 +37,7 @@ static int64_t sum_bytes(gop_dtype dtype)
 /* The larger side in halves, to whole tiles. */
 static void cut(struct product *p, double work)
 {
-    enum { LEAST = 192 };
+    enum { LEAST = 384 }; /* whole tiles of every kernel */
     while ((double)p->m * (double)p->n * (double)p->k > work) {
         long *const side = p->m > p->n ? &p->m : &p->n;
         if (*side <= LEAST) return;
@@ -93,7 +93,7 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 static gop_status begin(const gop_ctx *ctx, const gop_task *task, int is_turned, int lanes,
                         double slower, gop_plan *plan)
 {
-    const double work = (gop_cl_is_cpu(ctx) ? 2e9 : 4e11) / slower;
+    const double work = (gop_cl_is_cpu(ctx) ? 2e9 : 3e9 * ctx->info.processors) / slower;
     multiplying *const own = GOP_OWN(multiplying, plan);
     const gop_gemm *const g = &task->geometry.gemm;
     const gop_dtype dtype = task->in[0].dtype;
@@ -195,7 +195,7 @@ static gop_status by_private_tiles(const gop_ctx *ctx, const gop_task *task, gop
     own->across = side * ACROSS;
     GOP_TRY(gop_cl_need_group(ctx, &own->build, own->group,
                               2 * depth * ((own->down + own->across) * bytes + 32)));
-    GOP_TRY(begin(ctx, task, 0, parts, 8, plan));
+    GOP_TRY(begin(ctx, task, 0, parts, 1, plan));
     gop_cl_define(&own->build,
                   " -DSIDE=%d -DDOWN=%d -DACROSS=%d -DDEPTH=%d -DQUAD=%d -DA_ALONG=%d "
                   "-DB_ALONG=%d%s%s",

@@ -7,35 +7,33 @@
 #include "opencl/rdf/near.cl"
 #include "opencl/rdf/ranges.cl"
 
-__kernel void rdf_cells_kernel(SORTED, TO(uint, out), const struct call c, const struct box box,
-                               const struct range r, const struct guess guess,
-                               const struct grid g, __local uint *histogram)
+__kernel void rdf_cells_kernel(SETS, const struct guess g, __local uint *histogram)
 {
     const int me = (int)get_local_id(0), i = (int)(r.i0 + (long)get_global_id(0));
-    begin_counting(histogram, c, &guess);
+    begin_counting(histogram, c, &g);
     if (i < r.i1) {
-        const struct point p = SORTED_POINT(a, 0, i);
-        const float4 mine = narrow(p, box, OF_TYPE(p.type, guess) * TYPES(c));
+        const struct point p = POINT_A(i);
+        const float4 mine = narrow(p, box, OF_TYPE(p.type, g) * TYPES(c));
         const int cell = key[key_at + i];
-        FOR_RUNS(g, cell, start + start_at, j, j1)
+        FOR_RUNS(grid, cell, start + start_at, j, j1)
         {
             if (c.one_set && j <= i) j = i + 1;
             for (; j < j1; j++) {
-                const struct point q = SORTED_POINT(b, 1, j);
-                const float4 other = narrow(q, box, OF_TYPE(q.type, guess));
+                const struct point q = POINT_B(j);
+                const float4 other = narrow(q, box, OF_TYPE(q.type, g));
                 int face = 1;
 #if defined(EVEN)
-                const uint place = place_of(guessed_square(mine, other, &guess, &face), &guess);
-                uint row = place >> guess.shift;
-                face |= is_near_edge(place, &guess);
+                const uint place = place_of(guessed_square(mine, other, &g, &face), &g);
+                uint row = place >> g.shift;
+                face |= is_near_edge(place, &g);
 #else
                 uint row;
 #endif
-                if (face) row = settled(square(p, q, box), t + t_at, c, &guess);
-                atomic_inc(COUNTER(histogram, counter_of(row, me, &guess) + as_uint(mine.w) +
+                if (face) row = settled(square(p, q, box), t + t_at, c, &g);
+                atomic_inc(COUNTER(histogram, counter_of(row, me, &g) + as_uint(mine.w) +
                                                   as_uint(other.w)));
             }
         }
     }
-    end_counting(out + 2 * out_at, histogram, c, &guess);
+    end_counting(out + 2 * out_at, histogram, c, &g);
 }

@@ -54,8 +54,8 @@ static void settle(const struct point a, const struct others b, int j, int width
                    __global const BASE *t, const struct call c, const struct box box, int *bin)
 {
     for (int l = 0; l < width; l++) {
-        const BASE r2 = square(a, point_at(b.p, 1, b.room, b.types, 1, j + l), box);
-        bin[l] = r2 >= t[0] && r2 < t[c.bins] ? halve(r2, t, c.bins) : c.bins;
+        const BASE r2 = square(a, point_at(b.p, b.room, b.types, j + l), box);
+        bin[l] = bin_of(r2, t, c.bins, c.bins);
     }
 }
 
@@ -73,8 +73,8 @@ static void meet(const struct point a, const struct others b, int j, int j1,
         const VECTOR r2 = squares(a, VECTOR_LOAD(p), VECTOR_LOAD(p + b.room),
                                   VECTOR_LOAD(p + 2 * b.room), box, &doubt);
         const INTS is_there = JOIN(vload, WIDTH)(0, numbers) < j1 - j;
-        const INTS inside = AS_INTS((r2 >= first) & (r2 < last)) & is_there;
 #if defined(EVEN)
+        const INTS inside = AS_INTS((r2 >= first) & (r2 < last)) & is_there;
         const FLOATS x = sqrt(AS_FLOATS(r2)) * c.scale + c.shift;
         const FLOATS edge = (x + 0x1.8p23f) - 0x1.8p23f, past = x - edge;
         const INTS k = AS_INTS(edge) + (past < 0);
@@ -83,10 +83,9 @@ static void meet(const struct point a, const struct others b, int j, int j1,
         if (any(unsure & is_there)) settle(a, b, j, min(WIDTH, j1 - j), t, c, box, bin);
 #else
         BASE of[WIDTH];
-        int counts[WIDTH];
         JOIN(vstore, WIDTH)(r2, 0, of);
-        JOIN(vstore, WIDTH)(inside, 0, counts);
-        for (int l = 0; l < WIDTH; l++) bin[l] = counts[l] ? halve(of[l], t, c.bins) : c.bins;
+        for (int l = 0; l < WIDTH; l++)
+            bin[l] = l < j1 - j ? bin_of(of[l], t, c.bins, c.bins) : c.bins;
         if (any(AS_INTS(doubt) & is_there))
             settle(a, b, j, min(WIDTH, j1 - j), t, c, box, bin);
 #endif
@@ -101,29 +100,27 @@ static void meet(const struct point a, const struct others b, int j, int j1,
     }
 }
 
-/* Of r the first set's points [i0, i1), in chunks of j0. */
-__kernel void rdf_chunked_kernel(SORTED, TO(uint, out), const struct call c,
-                                 const struct box box, const struct range r,
-                                 const struct grid g, __local uint *histogram)
+/* r.each of the first set's points a work-item. */
+__kernel void rdf_chunked_kernel(SETS, __local uint *histogram)
 {
     const int size = (c.counters / c.bins) * (c.bins + 1);
-    const int begin = (int)min(r.i0 + (long)get_global_id(0) * r.j0, r.i1);
-    const int end = (int)min(begin + r.j0, r.i1);
-    const struct others others = {b + b_at, b_types + b_types_at, g.room[1]};
+    const int begin = (int)min(r.i0 + (long)get_global_id(0) * r.each, r.i1);
+    const int end = (int)min((long)begin + r.each, r.i1);
+    const struct others others = {b + b_at, b_types + b_types_at, grid.room[1]};
     t += t_at;
     for (int k = 0; k < COPIES * size; k++) histogram[k] = 0;
 #if defined(ONE)
     for (int tile = c.one_set ? begin : 0; tile < c.n2; tile += TILE)
         for (int i = begin; i < end; i++) {
             const int j = c.one_set ? max(tile, i + 1) : tile;
-            meet(SORTED_POINT(a, 0, i), others, j,
+            meet(POINT_A(i), others, j,
                  min(tile + TILE, (int)c.n2), t, c, box, histogram);
         }
 #else
     for (int i = begin; i < end; i++) {
-        const struct point p = SORTED_POINT(a, 0, i);
+        const struct point p = POINT_A(i);
         const int cell = key[key_at + i];
-        FOR_RUNS(g, cell, start + start_at, j, j1)
+        FOR_RUNS(grid, cell, start + start_at, j, j1)
         {
             if (c.one_set && j <= i) j = i + 1;
             meet(p, others, j, j1, t, c, box, histogram);

@@ -50,15 +50,13 @@
 #endif
 #define DEFINED(n) settled(square(POINT_A(i + n * GROUP), POINT_B(j), box), t + t_at, c, &g)
 
-__kernel void rdf_guessed_kernel(SETS, const struct call c, const struct box box,
-                                 const struct range r, const struct guess g, const int blocks,
-                                 const int others, __local uint *histogram)
+__kernel void rdf_guessed_kernel(SETS, const struct guess g, __local uint *histogram)
 {
     __local float4 tile[GROUP];
     const int me = (int)get_local_id(0);
-    const long i0 = r.i0 + get_group_id(0) % blocks * (GROUP * POINTS);
-    const long begin = r.j0 + get_group_id(0) / blocks * others;
-    const long end = min(begin + others, r.j1), own = i0 + GROUP * POINTS;
+    const long i0 = r.i0 + get_group_id(0) % r.blocks * (GROUP * POINTS);
+    const long begin = r.j0 + get_group_id(0) / r.blocks * r.others;
+    const long end = min(begin + r.others, r.j1), own = i0 + GROUP * POINTS;
     const int i = (int)i0 + me;
     const uint mine = counter_of(0, me, &g);
     float4 p[POINTS];

@@ -32,12 +32,12 @@ typedef struct sorted_sets {
 /* The plan of every row. */
 typedef struct planned {
     gop_cl_build build;
-    int64_t points, others;   /* points of a step by others, of kernels that meet all pairs */
-    int64_t each;             /* points of a work-group, or of a work-item where it is one */
-    size_t histogram;         /* bytes of local memory, of counters */
-    int group, count, copies; /* work-items of a group; chunks; copies of counters */
+    int64_t points, others; /* points of a step by others */
+    int64_t each, chunk;    /* the same of a work-group */
+    size_t histogram;       /* bytes of local memory, of counters */
+    int group, copies;      /* work-items of a group; copies of counters */
+    int is_guessed;         /* whether kernels are told the guess */
     gop_bin_guess guess;
-    int32_t chunk; /* points of the second set that a work-group of guessed meets */
     sorted_sets sorted;
 } planned;
 
@@ -65,12 +65,6 @@ static struct call call_of(const gop_task *task)
     const gop_array *const out = &task->out[0];
     return (struct call){.n = p->n,
                          .n2 = p->n2,
-                         .row = p->row,
-                         .col = p->col,
-                         .type_row = types_of(task, 0)->strides[0] / 4,
-                         .row2 = p->row2,
-                         .col2 = p->col2,
-                         .type_row2 = types_of(task, 1)->strides[0] / 4,
                          .out_row = out->strides[0] / 8,
                          .out_col = out->strides[1] / 8,
                          .bins = (int)p->bins,
@@ -112,19 +106,6 @@ static box box_of(const gop_task *task)
 
 static const gop_cl_names sorting = {.source = "rdf/sorting", .kernel = "rdf_clear_kernel"};
 
-/* All counters are 0. */
-static gop_status clear(gop_ctx *ctx, const gop_task *task)
-{
-    const gop_cl_build build = {&sorting, "-DBASE=float -DLANES=1 -DBOX=0 -DONE"};
-    const struct call call = call_of(task);
-    if (call.counters == 0) return GOP_OK;
-    return gop_cl_run(ctx, &(gop_cl_launch){.build = &build,
-                                            .items = call.counters,
-                                            .group = gop_cl_group(ctx, 64),
-                                            .operand = {GOP_CL_WRITES(&task->out[0])},
-                                            .value = {GOP_CL_VALUE(call)}});
-}
-
 /* ---- points sorted into the cells of a grid: the launches of sorting.cl ---- */
 
 /* Room for so many bytes. */
@@ -139,14 +120,14 @@ enum { BEHIND = 16, SCANNED = 256 }; /* numbers behind the last; work-items of t
 
 _Static_assert(GRID_ROWS == (int)GOP_GRID_ROWS, "as kernels are told");
 
-/* Returns what the grid costs. */
+/* Returns what the grid costs; it is one cell without costs. */
 static double plan_sorting(const gop_ctx *ctx, const gop_task *task,
-                           const gop_grid_costs *costs, int one, sorted_sets *own, size_t *end)
+                           const gop_grid_costs *costs, sorted_sets *own, size_t *end)
 {
     const gop_pairs *p = &task->geometry.pairs;
     const gop_near near = gop_near_of(p, task->in[0].dtype == GOP_FLOAT32);
     gop_grid g = {.n = {1, 1, 1}, .span = 1, .cost = INFINITY};
-    if (!one) g = gop_grid_choose(p, &near, costs);
+    if (costs) g = gop_grid_choose(p, &near, costs);
     own->cells = g.n[0] * g.n[1] * g.n[2];
     own->build = (gop_cl_build){&sorting, ""};
     define_points(ctx, task, &own->build);
@@ -188,6 +169,18 @@ static gop_array in_scratch(const gop_task *task, gop_dtype dtype)
 }
 
 /* ---- launches ---- */
+
+/* All counters are 0. */
+static gop_status clear(gop_ctx *ctx, const gop_task *task, const sorted_sets *own,
+                        const struct call *call)
+{
+    if (call->counters == 0) return GOP_OK;
+    return gop_cl_run(ctx, &(gop_cl_launch){.build = &own->build,
+                                            .items = call->counters,
+                                            .group = gop_cl_group(ctx, 64),
+                                            .operand = {GOP_CL_WRITES(&task->out[0])},
+                                            .value = {GOP_CL_VALUE(*call)}});
+}
 
 /* Of each set where points begin, and the place of each in its cell; then all in this order. */
 static gop_status sort_sets(gop_ctx *ctx, const gop_task *task, const sorted_sets *own)
@@ -239,12 +232,55 @@ static gop_status sort_sets(gop_ctx *ctx, const gop_task *task, const sorted_set
     return GOP_OK;
 }
 
+/* A launch: points of the first set that a step meets with points of the second. */
+static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    const planned *const own = GOP_OWN(const planned, task->plan);
+    const gop_pairs *p = &task->geometry.pairs;
+    const struct call call = call_of(task);
+    const box b = box_of(task);
+    const gop_array ints = in_scratch(task, GOP_INT32);
+    const gop_array sorted = in_scratch(task, task->in[0].dtype);
+    const int64_t(*const at)[PARTS] = own->sorted.at;
+    const int64_t columns = gop_cl_ceil(p->n2, own->others);
+    if (step == 0) GOP_TRY(clear(ctx, task, &own->sorted, &call));
+    if (p->n == 0 || p->n2 == 0) return GOP_OK;
+    if (step == 0) GOP_TRY(sort_sets(ctx, task, &own->sorted));
+    struct range r = {.i0 = step / columns * own->points,
+                      .j0 = step % columns * own->others,
+                      .each = (int)own->each,
+                      .others = (int)own->chunk};
+    r.i1 = gop_cl_smaller(r.i0 + own->points, p->n);
+    r.j1 = gop_cl_smaller(r.j0 + own->others, p->n2);
+    r.blocks = (int)gop_cl_ceil(r.i1 - r.i0, own->each);
+    if (p->one_set && r.j1 <= r.i0 + 1) return GOP_OK; /* another step's */
+    return gop_cl_run(
+        ctx,
+        &(gop_cl_launch){.build = &own->build,
+                         .items = r.blocks * gop_cl_ceil(r.j1 - r.j0, own->chunk) * own->group,
+                         .group = own->group,
+                         .operand = {{&sorted, 0, at[0][POINTS]},
+                                     {&ints, 0, at[0][TYPES]},
+                                     {&ints, 0, at[0][SORTED_KEY]},
+                                     {&sorted, 0, at[1][POINTS]},
+                                     {&ints, 0, at[1][TYPES]},
+                                     {&ints, 0, at[1][START]},
+                                     GOP_CL_READS(&task->in[1]),
+                                     GOP_CL_WRITES(&task->out[0])},
+                         .value = {GOP_CL_VALUE(call),
+                                   {b.bytes, &b.numbers},
+                                   GOP_CL_VALUE(r),
+                                   GOP_CL_VALUE(own->sorted.grid),
+                                   GOP_CL_VALUE_IF(own->is_guessed, own->guess),
+                                   {own->histogram, NULL}}});
+}
+
 /* ---- plans: what they have in common ---- */
 
 /* Refuses several frames, and points that the device has no arithmetic for. Groups of so many
- * work-items, and a step. */
-static gop_status begin(const gop_ctx *ctx, const gop_task *task, int64_t group,
-                        gop_launch launch, gop_plan *plan)
+ * work-items, which have `held` points each; sets are sorted if there are costs. */
+static gop_status begin(const gop_ctx *ctx, const gop_task *task, int64_t group, int held,
+                        const gop_grid_costs *costs, gop_plan *plan)
 {
     const int64_t count = GOP_FRAMES(task)->count;
     const gop_pairs *p = &task->geometry.pairs;
@@ -260,18 +296,32 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, int64_t group,
     GOP_TRY(gop_cl_need_double(ctx, "rdf", dtype, gop_cl_is_double(dtype)));
     if (p->box) GOP_TRY(gop_cl_need_quotients(ctx, "rdf", dtype));
     *own = (planned){.build = own->build, .group = gop_cl_group(ctx, group), .copies = 1};
+    own->each = (int64_t)own->group * held;
     define_points(ctx, task, &own->build);
     plan->launch = launch;
     plan->scratch = 0;
+    plan->cost = (float)plan_sorting(ctx, task, costs, &own->sorted, &plan->scratch);
     return GOP_OK;
 }
 
-/* Steps of about so many pairs, along the first set. */
-static void set_steps(const gop_task *task, double steps, gop_plan *plan)
+/* Steps of so many points by so many others. */
+static void set_steps(const gop_task *task, int64_t points, int64_t others, gop_plan *plan)
 {
-    const int64_t n = task->geometry.pairs.n;
-    plan->steps = steps < 1 ? 1 : steps > (double)n ? n : (int64_t)steps;
-    GOP_OWN(planned, plan)->each = n / plan->steps + 1;
+    const gop_pairs *p = &task->geometry.pairs;
+    planned *const own = GOP_OWN(planned, plan);
+    own->points = points;
+    own->others = own->chunk = others;
+    plan->steps = gop_cl_ceil(p->n, points) * gop_cl_ceil(p->n2, others);
+    if (plan->steps < 1) plan->steps = 1; /* to clear the counters */
+}
+
+/* Steps of all others; about so many. */
+static void set_steps_of_points(const gop_task *task, double steps, gop_plan *plan)
+{
+    const gop_pairs *p = &task->geometry.pairs;
+    const double n = (double)p->n;
+    const int64_t count = steps < 1 ? 1 : steps > n ? p->n : (int64_t)steps;
+    set_steps(task, p->n / gop_cl_larger(count, 1) + 1, gop_cl_larger(p->n2, 1), plan);
 }
 
 /* How kernels of GPUs name rows of counters, and the counters of a work-group of so many
@@ -296,6 +346,7 @@ static gop_status plan_counters(const gop_ctx *ctx, const gop_task *task, planne
         g->rows = (int)p->bins + 1;
         g->outside = (unsigned)p->bins;
     }
+    own->is_guessed = 1;
     if (p->box) gop_guess_box(g, p->cell, f->guess_margin[0], f->guess_margin[1]);
     const int64_t counters =
         types < 1 << 12 ? types * types * g->rows * (int64_t)sizeof(uint32_t) : INT32_MAX;
@@ -308,60 +359,14 @@ static gop_status plan_counters(const gop_ctx *ctx, const gop_task *task, planne
                              counters * own->copies + TILE * own->group + OWN);
 }
 
-/* ---- all pairs ---- */
-
-static gop_status launch_pairs(gop_ctx *ctx, const gop_task *task, int64_t step)
-{
-    const planned *const own = GOP_OWN(const planned, task->plan);
-    const gop_pairs *p = &task->geometry.pairs;
-    const int64_t columns = gop_cl_ceil(p->n2, own->others);
-    if (step == 0) GOP_TRY(clear(ctx, task));
-    if (p->n == 0 || p->n2 == 0) return GOP_OK;
-    const struct call call = call_of(task);
-    const box b = box_of(task);
-    struct range r = {.i0 = step / columns * own->points, .j0 = step % columns * own->others};
-    r.i1 = gop_cl_smaller(r.i0 + own->points, p->n);
-    r.j1 = gop_cl_smaller(r.j0 + own->others, p->n2);
-    if (p->one_set && r.j1 <= r.i0 + 1) return GOP_OK; /* another step's */
-    const int32_t blocks = (int32_t)gop_cl_ceil(r.i1 - r.i0, own->each);
-    const int64_t chunks = own->chunk ? gop_cl_ceil(r.j1 - r.j0, own->chunk) : 1;
-    return gop_cl_run(
-        ctx,
-        &(gop_cl_launch){
-            .build = &own->build,
-            .items = blocks * chunks * own->group,
-            .group = own->group,
-            .operand = {GOP_CL_READS(&task->in[0]), GOP_CL_READS(&task->in[p->one_set ? 0 : 2]),
-                        GOP_CL_READS(types_of(task, 0)), GOP_CL_READS(types_of(task, 1)),
-                        GOP_CL_READS(&task->in[1]), GOP_CL_WRITES(&task->out[0])},
-            .value = {GOP_CL_VALUE(call),
-                      {b.bytes, &b.numbers},
-                      GOP_CL_VALUE(r),
-                      GOP_CL_VALUE_IF(own->chunk, own->guess),
-                      GOP_CL_VALUE_IF(own->chunk, blocks),
-                      GOP_CL_VALUE_IF(own->chunk, own->chunk),
-                      {own->histogram, NULL}}});
-}
-
-/* Steps of so many points by so many others, `held` points a work-item. */
-static gop_status by_pairs(const gop_ctx *ctx, const gop_task *task, int64_t points,
-                           int64_t others, int64_t group, int held, gop_plan *plan)
-{
-    const gop_pairs *p = &task->geometry.pairs;
-    planned *const own = GOP_OWN(planned, plan);
-    GOP_TRY(begin(ctx, task, group, launch_pairs, plan));
-    own->points = points;
-    own->others = others;
-    own->each = (int64_t)own->group * held;
-    plan->steps = gop_cl_ceil(p->n, points) * gop_cl_ceil(p->n2, others);
-    if (plan->steps < 1) plan->steps = 1; /* to clear the counters */
-    return GOP_OK;
-}
+/* ---- plans of kernels ---- */
 
 /* Tunable "group". */
 static gop_status naive(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    return by_pairs(ctx, task, 1 << 14, 1 << 12, task->tune[0], 1, plan);
+    GOP_TRY(begin(ctx, task, task->tune[0], 1, NULL, plan));
+    set_steps(task, 1 << 14, 1 << 12, plan);
+    return GOP_OK;
 }
 
 /* Tunables "points" and "group". */
@@ -371,8 +376,8 @@ static gop_status guessed(const gop_ctx *ctx, const gop_task *task, gop_plan *pl
     const gop_pairs *p = &task->geometry.pairs;
     const int held = (int)task->tune[0];
     planned *const own = GOP_OWN(planned, plan);
-    const int64_t others = p->uniform ? 1 << 18 : 1 << 15; /* a guess is faster */
-    GOP_TRY(by_pairs(ctx, task, 1 << 17, others, task->tune[1], held, plan));
+    GOP_TRY(begin(ctx, task, task->tune[1], held, NULL, plan));
+    set_steps(task, 1 << 17, p->uniform ? 1 << 18 : 1 << 15, plan); /* a guess is faster */
     own->chunk = MOST;
     while (own->chunk > LEAST && gop_cl_ceil(p->n, own->each) * gop_cl_ceil(p->n2, own->chunk) <
                                      (int64_t)ctx->info.processors * GROUPS)
@@ -381,51 +386,12 @@ static gop_status guessed(const gop_ctx *ctx, const gop_task *task, gop_plan *pl
     return plan_counters(ctx, task, own);
 }
 
-/* ---- those of near cells ---- */
-
-/* A launch of sorted points of the first set that a step meets: of cells a work-item a point,
- * of chunked one a chunk. */
-static gop_status launch_sorted(gop_ctx *ctx, const gop_task *task, int64_t step)
-{
-    const planned *const own = GOP_OWN(const planned, task->plan);
-    const gop_pairs *p = &task->geometry.pairs;
-    const struct call call = call_of(task);
-    const box b = box_of(task);
-    const gop_array ints = in_scratch(task, GOP_INT32);
-    const gop_array sorted = in_scratch(task, task->in[0].dtype);
-    const int64_t(*const at)[PARTS] = own->sorted.at;
-    struct range r = {.i0 = step * own->each};
-    r.i1 = gop_cl_smaller(r.i0 + own->each, p->n);
-    if (own->count) r.j0 = gop_cl_ceil(r.i1 - r.i0, own->count);
-    if (step == 0) GOP_TRY(clear(ctx, task));
-    if (p->n == 0 || p->n2 == 0) return GOP_OK;
-    if (step == 0) GOP_TRY(sort_sets(ctx, task, &own->sorted));
-    return gop_cl_run(ctx, &(gop_cl_launch){.build = &own->build,
-                                            .items = own->count ? own->count : r.i1 - r.i0,
-                                            .group = own->group,
-                                            .operand = {{&sorted, 0, at[0][POINTS]},
-                                                        {&ints, 0, at[0][TYPES]},
-                                                        {&ints, 0, at[0][SORTED_KEY]},
-                                                        {&sorted, 0, at[1][POINTS]},
-                                                        {&ints, 0, at[1][TYPES]},
-                                                        {&ints, 0, at[1][START]},
-                                                        GOP_CL_READS(&task->in[1]),
-                                                        GOP_CL_WRITES(&task->out[0])},
-                                            .value = {GOP_CL_VALUE(call),
-                                                      {b.bytes, &b.numbers},
-                                                      GOP_CL_VALUE(r),
-                                                      GOP_CL_VALUE_IF(!own->count, own->guess),
-                                                      GOP_CL_VALUE(own->sorted.grid),
-                                                      {own->histogram, NULL}}});
-}
-
 /* Tunable "group". The costs are the cuda backend's: a GPU that runs OpenCL has the same things
  * to do. */
 static gop_status cells(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     static const gop_grid_costs costs = {20.0, 0.0, 15.0, 0.0, 1.0, 1};
     planned *const own = GOP_OWN(planned, plan);
-    GOP_TRY(begin(ctx, task, task->tune[0], launch_sorted, plan));
     if (!gop_cl_has_double(ctx))
         return gop_cl_refuse(&own->build,
                              "needs float64 for places in its grid, which %s has not; kernel "
@@ -434,10 +400,10 @@ static gop_status cells(const gop_ctx *ctx, const gop_task *task, gop_plan *plan
     if (task->geometry.pairs.n2 > 1 << 24)
         return gop_cl_refuse(&own->build, "takes sets of up to 2^24 points, got %lld",
                              (long long)task->geometry.pairs.n2);
+    GOP_TRY(begin(ctx, task, task->tune[0], 1, &costs, plan));
     GOP_TRY(plan_counters(ctx, task, own));
-    const double cost = plan_sorting(ctx, task, &costs, 0, &own->sorted, &plan->scratch);
-    plan->cost = own->sorted.cells == 1 ? INFINITY : (float)cost;
-    set_steps(task, cost / 0x1p33, plan);
+    set_steps_of_points(task, plan->cost / 0x1p33, plan);
+    if (own->sorted.cells == 1) plan->cost = INFINITY;
     return GOP_OK;
 }
 
@@ -454,19 +420,18 @@ static gop_status chunked(const gop_ctx *ctx, const gop_task *task, gop_plan *pl
     const int64_t bytes = task->out[0].shape[0] * (p->bins + 1) * (int64_t)sizeof(uint32_t);
     const int has_cells = task->tune[0] && gop_cl_has_double(ctx);
     planned *const own = GOP_OWN(planned, plan);
-    GOP_TRY(begin(ctx, task, 1, launch_sorted, plan));
-    const double cost =
-        plan_sorting(ctx, task, &costs, !has_cells, &own->sorted, &plan->scratch);
+    GOP_TRY(begin(ctx, task, 1, 1, has_cells ? &costs : NULL, plan));
     const int one = own->sorted.cells == 1, width = one ? 16 : 8; /* runs of cells are short */
     if (bytes <= COPIED * 4 && COPIES * bytes <= ctx->info.shared_per_block)
         own->copies = COPIES;
     own->histogram = (size_t)(bytes * own->copies);
-    own->count = (int)gop_cl_smaller(ctx->info.processors * CHUNKS, gop_cl_larger(p->n, 1));
     gop_cl_define(&own->build, " -DWIDTH=%d -DCOPIES=%d%s%s",
                   task->tune[1] ? (int)task->tune[1] : width, own->copies, one ? " -DONE" : "",
                   p->uniform ? " -DEVEN" : "");
     const double all = (double)p->n * (double)p->n2;
-    set_steps(task, (one ? all : cost) / 0x1p27, plan);
+    set_steps_of_points(task, (one ? all : plan->cost) / 0x1p27, plan);
+    own->each = gop_cl_ceil(gop_cl_smaller(own->points, gop_cl_larger(p->n, 1)),
+                            ctx->info.processors * CHUNKS);
     return gop_cl_need_group(ctx, &own->build, 1, (int64_t)own->histogram);
 }
 

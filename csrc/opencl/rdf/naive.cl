@@ -7,8 +7,7 @@
  */
 #include "opencl/rdf/pairs.cl"
 
-__kernel void rdf_naive_kernel(SETS, const struct call c, const struct box box,
-                               const struct range r)
+__kernel void rdf_naive_kernel(SETS)
 {
     const long i = r.i0 + (long)get_global_id(0);
     t += t_at;
@@ -16,9 +15,7 @@ __kernel void rdf_naive_kernel(SETS, const struct call c, const struct box box,
     const struct point p = POINT_A(i);
     for (long j = c.one_set && i + 1 > r.j0 ? i + 1 : r.j0; j < r.j1; j++) {
         const struct point q = POINT_B(j);
-        const BASE r2 = square(p, q, box);
-        if (r2 >= t[0] && r2 < t[c.bins])
-            count(out + 2 * out_at, c, row_of(p.type, q.type, c.types), halve(r2, t, c.bins),
-                  1);
+        const int bin = bin_of(square(p, q, box), t, c.bins, -1);
+        if (bin >= 0) count(out + 2 * out_at, c, row_of(p.type, q.type, c.types), bin, 1);
     }
 }

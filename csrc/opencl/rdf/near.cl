@@ -93,7 +93,7 @@ static uint settled(BASE r2, __global const BASE *t, const struct call c, const 
     const uint place = place_of((float)r2, g), row = place >> g->shift;
     return row - (is_near_edge(place, g) && row >= g->first && r2 < t[row - g->first]);
 #else
-    return r2 >= t[0] && r2 < t[c.bins] ? (uint)halve(r2, t, c.bins) : g->outside;
+    return (uint)bin_of(r2, t, c.bins, (int)g->outside);
 #endif
 }
 

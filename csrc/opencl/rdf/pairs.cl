@@ -18,18 +18,22 @@ struct point {
 
 /* ---- operands ---- */
 
+/* Of every kernel: both sets as sorting.cl leaves them, with the cells that points of the first
+ * are in, and where those of the second begin. */
 #define SETS                                                                                   \
-    FROM(BASE, a), FROM(BASE, b), FROM(int, a_types), FROM(int, b_types), FROM(BASE, t),       \
-        TO(uint, out)
-#define POINT_A(i) point_at(a + a_at, c.row, c.col, a_types + a_types_at, c.type_row, i)
-#define POINT_B(j) point_at(b + b_at, c.row2, c.col2, b_types + b_types_at, c.type_row2, j)
+    FROM(BASE, a), FROM(int, a_types), FROM(int, key), FROM(BASE, b), FROM(int, b_types),      \
+        FROM(int, start), FROM(BASE, t), TO(uint, out), const struct call c,                   \
+        const struct box box, const struct range r, const struct grid grid
+#define POINT_A(i) point_at(a + a_at, grid.room[0], a_types + a_types_at, i)
+#define POINT_B(j) point_at(b + b_at, grid.room[1], b_types + b_types_at, j)
 
-static struct point point_at(__global const BASE *p, long row, long col,
-                             __global const int *types, long type_row, long i)
+/* x, y and z are `room` apart. */
+static struct point point_at(__global const BASE *p, long room, __global const int *types,
+                             long i)
 {
-    const struct point at = {p[i * row], p[i * row + col], p[i * row + 2 * col],
+    const struct point at = {p[i], p[i + room], p[i + 2 * room],
 #if defined(TYPED)
-                             types[i * type_row]
+                             types[i]
 #else
                              0
 #endif
@@ -81,10 +85,11 @@ static BASE square(const struct point a, const struct point b, const struct box 
 
 /* ---- its bin ---- */
 
-/* The largest k with t[k] <= r2, for r2 inside the edges, by halving. */
-static int halve(BASE r2, __global const BASE *t, int bins)
+/* The largest k with t[k] <= r2, by halving; `none` for r2 outside of the edges. */
+static int bin_of(BASE r2, __global const BASE *t, int bins, int none)
 {
     int low = 0, high = bins;
+    if (!(r2 >= t[0] && r2 < t[bins])) return none;
     while (high - low > 1) {
         const int middle = (low + high) / 2;
         if (r2 < t[middle]) high = middle;

@@ -3,14 +3,6 @@
  */
 #include "opencl/rdf/pairs.cl"
 
-#define SORTED                                                                                 \
-    FROM(BASE, a), FROM(int, a_types), FROM(int, key), FROM(BASE, b), FROM(int, b_types),      \
-        FROM(int, start), FROM(BASE, t)
-
-/* Of sorted points x, y and z are apart by room. */
-#define SORTED_POINT(name, which, i)                                                           \
-    point_at(name + name##_at, 1, g.room[which], name##_types + name##_types_at, 1, i)
-
 /* i modulo n, for i from -n to 2*n - 1. */
 static int wrapped(int i, int n)
 {

@@ -3,7 +3,8 @@
  * has, where it begins, and each point to its place.
  *
  * The order within a cell is left to chance: whole numbers do not show it. With one cell, ONE,
- * nothing is counted, points stay in their order and float64 is not needed.
+ * nothing is counted, points stay in their order and float64 is not needed: so those of all
+ * kernels lie alike.
  */
 #if !defined(ONE) && !defined(DOUBLE)
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable

@@ -485,6 +485,7 @@ static void share_chunks(const gop_ctx *ctx, const gop_task *task, reduce_job *j
 /* Tunable "strip". */
 static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
+    GOP_TRY(gop_cl_need_cpu(ctx, GOP_OWN(gop_cl_build, plan)));
     return plan_of(ctx, task, VECTOR, share_chunks, plan);
 }
 
@@ -524,7 +525,7 @@ static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, gop_plan *
             "registers, 1.11: of an Intel Xeon with AVX-512, 2026-11-29"}, \
     {.row = &op##_tree_row, \
      .why = "4 GiB float32, of the cuda backend's speed: all 0.97, rows of 32768 0.99, " \
-            "columns 0.96; chunked was not tried there: NVIDIA's OpenCL on an H200, 2026-11-29"},
+            "columns 0.96: NVIDIA's OpenCL on an H200, 2026-11-29"},
 /* clang-format on */
 
 GOP_CL_LADDER(reduce, reduce, ROWS, CANDIDATES);

@@ -3,8 +3,8 @@
  * (gpuops/_compile/cache.py) and by its rules: what another user could have written there is
  * never run.
  *
- * A file has the key, the program and a sum of both: a hash names it, and the key itself says
- * whether it is the right one. Whatever goes wrong here means only that a program is built.
+ * A hash names a file, and the key in it says whether it is the right one. Whatever goes wrong
+ * here means only that a program is built.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -18,29 +18,24 @@
 
 enum { PATH = 1024, NAME = 64, MOST = 256 << 20 }; /* bytes: of a path, a name, a file */
 
-typedef struct head {
-    char magic[8];
-    uint64_t key_bytes, binary_bytes, sum;
-} head;
-static const char magic[8] = "gopucl1";
-
 /* FNV-1a: it names files and finds those that were cut short. */
-static uint64_t sum_of(uint64_t sum, const void *bytes, size_t count)
+static uint64_t sum_of(const void *bytes, size_t count)
 {
     const unsigned char *const at = bytes;
+    uint64_t sum = UINT64_C(0xcbf29ce484222325);
     for (size_t i = 0; i < count; i++) sum = (sum ^ at[i]) * UINT64_C(0x100000001b3);
     return sum;
 }
-static const uint64_t empty_sum = UINT64_C(0xcbf29ce484222325);
 
 /* ---- the folder ---- */
 
-/* Whether nobody else can have written it. */
-static int is_own(int file, mode_t type)
+/* Its bytes, or -1 where somebody else can have written it. */
+static int64_t own_size(int file, mode_t type)
 {
     struct stat about;
-    return fstat(file, &about) == 0 && (about.st_mode & S_IFMT) == type &&
-           about.st_uid == geteuid() && !(about.st_mode & 0022);
+    const int is_own = fstat(file, &about) == 0 && (about.st_mode & S_IFMT) == type &&
+                       about.st_uid == geteuid() && !(about.st_mode & 0022);
+    return is_own ? about.st_size : -1;
 }
 
 /* Finds or makes it; -1 where there is none to be trusted. What is opened by way of it is
@@ -56,73 +51,66 @@ static int open_folder(void)
     strcat(path, "/gpuops");
     (void)mkdir(path, 0700);
     const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0 || (is_own(folder, S_IFDIR) && fchmod(folder, 0700) == 0)) return folder;
+    if (folder < 0 || (own_size(folder, S_IFDIR) >= 0 && fchmod(folder, 0700) == 0))
+        return folder;
     close(folder);
     return -1;
 }
 
 static void name_of(const char *key, char name[NAME])
 {
-    snprintf(name, NAME, "%016llx.cl", (unsigned long long)sum_of(empty_sum, key, strlen(key)));
+    snprintf(name, NAME, "%016llx.cl", (unsigned long long)sum_of(key, strlen(key)));
 }
 
-/* ---- files ---- */
+/* ---- files: the sum of what follows, the key and a zero, the program ---- */
 
-static unsigned char *read_whole(FILE *file, const char *key, size_t *bytes)
-{
-    head h;
-    unsigned char *all = NULL;
-    const size_t key_bytes = strlen(key);
-    if (!is_own(fileno(file), S_IFREG)) return NULL;
-    if (fread(&h, sizeof h, 1, file) != 1 || memcmp(h.magic, magic, sizeof magic) != 0 ||
-        h.key_bytes != key_bytes || h.binary_bytes > MOST)
-        return NULL;
-    const size_t rest = key_bytes + (size_t)h.binary_bytes;
-    if (!(all = gop_services->alloc(rest))) return NULL;
-    if (fread(all, 1, rest, file) != rest || memcmp(all, key, key_bytes) != 0 ||
-        sum_of(empty_sum, all, rest) != h.sum) {
-        gop_services->release(all);
-        return NULL;
-    }
-    *bytes = (size_t)h.binary_bytes;
-    memmove(all, all + key_bytes, *bytes);
-    return all;
-}
+enum { SUM = sizeof(uint64_t) };
 
 unsigned char *gop_cl_cache_read(const char *key, size_t *bytes)
 {
     char name[NAME];
     const int folder = open_folder();
     name_of(key, name);
-    const int at = folder < 0 ? -1 : openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    FILE *const file = at < 0 ? NULL : fdopen(at, "rb");
-    unsigned char *const found = file ? read_whole(file, key, bytes) : NULL;
-    if (file) fclose(file);
-    else if (at >= 0) close(at);
+    const int file = folder < 0 ? -1 : openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    const int64_t size = file < 0 ? -1 : own_size(file, S_IFREG);
+    const size_t key_bytes = strlen(key) + 1, before = SUM + key_bytes;
+    unsigned char *all =
+        size < (int64_t)before || size > MOST ? NULL : gop_services->alloc((size_t)size);
+    uint64_t sum = 0;
+    if (all && read(file, all, (size_t)size) == size)
+        sum = sum_of(all + SUM, (size_t)size - SUM);
+    if (all && (memcmp(all, &sum, SUM) != 0 || memcmp(all + SUM, key, key_bytes) != 0)) {
+        gop_services->release(all);
+        all = NULL;
+    }
+    if (file >= 0) close(file);
     if (folder >= 0) close(folder);
-    return found;
+    if (!all) return NULL;
+    *bytes = (size_t)size - before;
+    return memmove(all, all + before, *bytes);
 }
 
 void gop_cl_cache_write(const char *key, const unsigned char *binary, size_t bytes)
 {
     static _Atomic unsigned number;
     char name[NAME], temporary[NAME];
-    const size_t key_bytes = strlen(key);
-    head h = {.key_bytes = key_bytes, .binary_bytes = bytes};
-    memcpy(h.magic, magic, sizeof magic);
-    h.sum = sum_of(sum_of(empty_sum, key, key_bytes), binary, bytes);
-    const int folder = bytes > MOST ? -1 : open_folder();
-    if (folder < 0) return;
+    const size_t key_bytes = strlen(key) + 1, size = SUM + key_bytes + bytes;
+    unsigned char *const all = size > MOST ? NULL : gop_services->alloc(size);
+    const int folder = all ? open_folder() : -1;
     name_of(key, name);
     snprintf(temporary, sizeof temporary, "tmp%ld.%u", (long)getpid(), number++);
-    const int at = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    FILE *const file = at < 0 ? NULL : fdopen(at, "wb"); /* old ones go with cache.py's */
-    int whole = file && fwrite(&h, sizeof h, 1, file) == 1 &&
-                fwrite(key, 1, key_bytes, file) == key_bytes &&
-                fwrite(binary, 1, bytes, file) == bytes;
-    if (file) whole &= fclose(file) == 0;
-    else if (at >= 0) close(at);
-    if (at >= 0 && (!whole || renameat(folder, temporary, folder, name) != 0))
-        unlinkat(folder, temporary, 0);
-    close(folder);
+    const int file =
+        folder < 0 ? -1 /* old ones go with cache.py's */
+                   : openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file >= 0) {
+        memcpy(all + SUM, key, key_bytes);
+        memcpy(all + SUM + key_bytes, binary, bytes);
+        const uint64_t sum = sum_of(all + SUM, size - SUM);
+        memcpy(all, &sum, SUM);
+        const int is_whole = write(file, all, size) == (ssize_t)size;
+        if (close(file) != 0 || !is_whole || renameat(folder, temporary, folder, name) != 0)
+            unlinkat(folder, temporary, 0);
+    }
+    if (folder >= 0) close(folder);
+    gop_services->release(all);
 }

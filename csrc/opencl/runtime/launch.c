@@ -96,6 +96,15 @@ gop_status gop_cl_refuse(const gop_cl_build *build, const char *format, ...)
                     said);
 }
 
+gop_status gop_cl_need_cpu(const gop_ctx *ctx, const gop_cl_build *build)
+{
+    if (gop_cl_is_cpu(ctx)) return GOP_OK;
+    return gop_cl_refuse(build,
+                         "is for CPU devices: its work-items have long arrays of their own, "
+                         "and all that %s runs at once would take more memory than it has",
+                         gop_cl_device_name(ctx));
+}
+
 gop_status gop_cl_set_axes(const gop_cl_build *build, const char *kind, int rank,
                            const int64_t *extent, int operands, const int64_t *const stride[],
                            struct axes *axes)

@@ -7,12 +7,11 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,48 +81,33 @@ static void be_the_child(const char *name, int out)
     _exit(0);
 }
 
-/* Reads what the child says until it ends or patience does; keeps the last of it. */
-static void listen_to(int in, char said[SAID])
+/* The last that was written, in one line. */
+static void read_end(int file, char said[SAID])
 {
-    size_t length = 0;
-    struct pollfd ready = {.fd = in, .events = POLLIN};
-    said[0] = '\0';
-    for (;;) {
-        char piece[SAID / 2];
-        const int found = poll(&ready, 1, PATIENCE * 1000);
-        if (found < 0 && errno == EINTR) continue;
-        const ssize_t got = found > 0 ? read(in, piece, sizeof piece) : 0;
-        if (got <= 0) break;
-        if (length + (size_t)got >= SAID) {
-            const size_t drop = length + (size_t)got - SAID + 1;
-            memmove(said, said + drop, length - drop);
-            length -= drop;
-        }
-        memcpy(said + length, piece, (size_t)got);
-        said[length += (size_t)got] = '\0';
-    }
-    while (length && (said[length - 1] == '\n' || said[length - 1] == ' '))
-        said[--length] = '\0';
-    for (size_t i = 0; i < length; i++)
-        if ((unsigned char)said[i] < ' ') said[i] = ' ';
+    const off_t all = lseek(file, 0, SEEK_END), from = all > SAID ? all - SAID : 0;
+    ssize_t length = pread(file, said, SAID - 1, from);
+    while (length > 0 && (said[length - 1] == '\n' || said[length - 1] == ' ')) length--;
+    said[length > 0 ? length : 0] = '\0';
+    for (char *c = said; *c; c++)
+        if ((unsigned char)*c < ' ') *c = ' ';
 }
 
 /* A driver that ends or stops its process does it to a child. */
 static gop_status try_in_child(const char *name)
 {
-    int ends[2], status = 0;
-    char said[SAID];
-    if (pipe(ends) != 0) return GOP_OK; /* no trial: this process asks at its own risk */
+    int status = 0;
+    char said[SAID] = "";
+    const int out = memfd_create("gpuops", MFD_CLOEXEC);
     const pid_t child = fork();
-    if (child == 0) be_the_child(name, ends[1]);
-    close(ends[1]);
-    if (child > 0) listen_to(ends[0], said);
-    close(ends[0]);
-    if (child < 0) return GOP_OK;
-    pid_t ended = waitpid(child, &status, WNOHANG);
-    for (int wait = 0; ended == 0 && wait < 100; wait++) {
-        usleep(10000); /* it has closed its ends, and goes */
+    if (child == 0) be_the_child(name, out);
+    pid_t ended = child < 0 ? child : 0; /* no trial: this process asks at its own risk */
+    for (int wait = 0; ended == 0 && wait < PATIENCE * 1000; wait++) {
+        usleep(1000);
         ended = waitpid(child, &status, WNOHANG);
+    }
+    if (out >= 0) {
+        read_end(out, said);
+        close(out);
     }
     if (ended == 0) {
         kill(child, SIGKILL);

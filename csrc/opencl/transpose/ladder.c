@@ -211,6 +211,7 @@ static gop_status by_blocks(const gop_ctx *ctx, const gop_task *task, gop_plan *
     const int side_x = item > 1 ? WIDE / item : BYTES, side_y = HIGH / item;
     const int lanes = item == 16 ? 1 : gop_cl_block(task->in[0].dtype);
     planned *const own = begin(task, task->in[0].dtype, lanes, plan);
+    GOP_TRY(gop_cl_need_cpu(ctx, &own->build));
     GOP_TRY(find_plane(task, plan));
     lay_tiles(own, side_x, side_y);
     gop_cl_define(&own->build, " -DSIDE_X=%d -DSIDE_Y=%d%s", side_x, side_y,

@@ -1,0 +1,167 @@
+/*
+ * vectorized_kernel.h - a warp to a leaf of the tree, 16 bytes a load.
+ *
+ * The tree's neighbouring lanes are neighbours in memory, so a thread may load 16 bytes of them
+ * at once, and a block folds up to 64 leaves before it writes. In lines with gaps, or in rows
+ * shorter than a leaf, a thread loads what neighbours a line can be divided into. What becomes
+ * of an element is the map's (maps.h), what is stored of a root finish.h's.
+ */
+#ifndef GOP_CUDA_REDUCE_VECTORIZED_KERNEL_H
+#define GOP_CUDA_REDUCE_VECTORIZED_KERNEL_H
+
+#include "cuda/common/l2_policy.h"
+#include "cuda/reduce/leaf.h"
+#include "cuda/reduce/vectorized.h"
+
+enum { LINES = LEAF / LINE + 2 }; /* of a leaf, at most */
+
+/* How elements are found if not in lines; else the parameter is how many are loaded at once. */
+enum { WHOLE = 0, ANYWHERE = -1 };
+
+/* If order does not matter, a row that is not long is one leaf: parts would be uneven. */
+template <typename M, int HOW> GOP_DEVICE int leaf_length(const leaf_groups &groups)
+{
+    return HOW == ANYWHERE && !M::F::ORDERED ? groups.leaf : (int)LEAF;
+}
+
+/* One leaf of output o, the identity if there is none, by W threads. WHOLE: leaves are aligned
+ * to 16 bytes and full, but for an output's last. */
+template <typename M, int HOW, int W>
+GOP_DEVICE typename M::F::acc vectorized_leaf(const reduce_brief &r, const leaf_groups &groups,
+                                              uint32_t o, int leaf, bool any, int t)
+{
+    typedef typename M::T T;
+    enum { N = M::F::ORDERED ? (int)lanes_of<T>::N : (int)vec128<T>::N };
+    const int length = leaf_length<M, HOW>(groups);
+    const int64_t k0 = (int64_t)leaf * length, left = any ? r.g.count - k0 : 0;
+    const int n = left < length ? (int)left : length;
+    const T *a = l2_persist(static_cast<const T *>(r.a), groups.kept) +
+                 place_of(r.g, 0, r.g.kept, o).in + k0;
+    if constexpr (HOW == ANYWHERE) return leaf_anywhere<M, N, W>(a, k0, n, t, r.key_flags);
+    else if (n < LEAF) return part_of_leaf<M>(a, k0, n, t, r.key_flags);
+    else if constexpr (M::F::ORDERED) return ordered_leaf<M>(a, t, r.key_flags);
+    else return gathered_leaf<M>(a, k0, t, r.key_flags);
+}
+
+/* A leaf in lines, of which it may have several: all threads find their beginnings at once.
+ * Rows shorter than a leaf are shared by W threads each. */
+template <typename M, int N, int W>
+GOP_DEVICE typename M::F::acc leaf_in_lines(const reduce_lined &r, float kept, uint32_t o,
+                                            int leaf, bool any, int t, int64_t *begin)
+{
+    enum {
+        BYTES = N * sizeof(typename M::T),
+        ITEM = sizeof(typename M::T),
+        BATCH = BYTES <= 4 || (BYTES == 8 && ITEM == 8) ? 16
+                : BYTES < 16 || W < 32 || ITEM >= 8     ? 8
+                                                        : 4 /* as registers allow */
+    };
+    leaf_by_groups<M, N, W, BATCH> own;
+    const reduce_lines &g = r.g;
+    const int last = g.kept + g.reduced - 1;
+    const int64_t k0 = (int64_t)leaf * LEAF, left = any ? g.count - k0 : 0;
+    const int n = (int)(left < LEAF ? left : LEAF) / N;
+    const uint32_t q = (uint32_t)k0 / N, line = quotient(q, g.by[last]);
+    const uint32_t x = q - line * g.by[last].d;
+    const typename M::T *a = l2_persist(static_cast<const typename M::T *>(r.a), kept) +
+                             axes_at(g.in, g.by, 0, g.kept - 1, o);
+#pragma unroll
+    for (auto &acc : own.acc) acc = gather_of<M>::none();
+    if (W < 32 || x + n <= g.by[last].d) {
+        if (W == 32) a += axes_at(g.in, g.by, g.kept, last - 1, line) + (int64_t)x * N;
+#pragma unroll 1
+        for (int j = t; j < n + t; j += W * BATCH) {
+#pragma unroll
+            for (int b = 0; b < BATCH; b++)
+                own.load(b, a + (int64_t)(j + b * W < n ? j + b * W : n - 1) * N);
+            own.add(j, 0, n, r.key_flags);
+        }
+    } else {
+        const int lines = (int)quotient(x + n - 1, g.by[last]) + 1;
+        __syncwarp();
+        for (int i = t; i < lines; i += 32)
+            begin[i] = axes_at(g.in, g.by, g.kept, last - 1, line + i);
+        __syncwarp();
+#pragma unroll 1
+        for (int j = t; j < n + t; j += W * BATCH) {
+#pragma unroll
+            for (int b = 0; b < BATCH; b++) {
+                const uint32_t at = x + (j + b * W < n ? j + b * W : n - 1);
+                const uint32_t l = quotient(at, g.by[last]);
+                own.load(b, a + begin[l] + (int64_t)(at - l * g.by[last].d) * N);
+            }
+            own.add(j, 0, n, r.key_flags);
+        }
+    }
+    return own.root(k0, r.key_flags);
+}
+
+/* Resident blocks per SM: as many as registers allow without spilling. */
+template <typename M, int W> constexpr int vectorized_blocks()
+{
+    const int acc = sizeof(typename M::F::acc), item = sizeof(typename M::T);
+    if ((acc > 8 && item > 8) || (W < 32 && M::F::ORDERED && acc > 4)) return 2;
+    return acc > 8 || item >= 8 || W < 32 ? 3 : 4;
+}
+
+/* Two neighbouring nodes, loaded at once if they are short. */
+template <typename F> GOP_DEVICE typename F::acc fold_pair(const typename F::acc *node)
+{
+    if constexpr (sizeof(typename F::acc) > 8) return F::fold(node[0], node[1]);
+    else {
+        const auto pair = load_group<group_of<typename F::acc, 2>>(node);
+        return F::fold(pair.at[0], pair.at[1]);
+    }
+}
+
+/* Each warp takes a leaf, or several with W threads each: first the first leaves of the block's
+ * subtrees, then the second ones, so that no warp gets all the short ones. Then one warp folds
+ * the subtrees, unless every leaf is an output, while the others go on with the next ones. */
+template <typename M, typename A, int N, int W>
+__global__ void __launch_bounds__(TEAMS * 32, vectorized_blocks<M, W>())
+    reduce_vectorized_kernel(const __grid_constant__ A r, leaf_groups groups)
+{
+    typedef typename M::F F;
+    __shared__ __align__(16) typename F::acc nodes[2][GROUP];
+    __shared__ int64_t begin[TEAMS][N > 0 && W == 32 ? LINES : 1];
+    const int t = threadIdx.x % W, warp = threadIdx.x / 32;
+    const int span = 1 << groups.levels, per_block = 1 << groups.across;
+    typename F::acc *node = nodes[0];
+    for (int i = threadIdx.x; i < 2 * GROUP; i += TEAMS * 32) /* leaves that do not exist */
+        if ((i & (span - 1)) >= groups.leaves) nodes[i / GROUP][i % GROUP] = F::none();
+    grid_dependency_sync();
+#pragma unroll 1
+    for (int first = groups.last - (int)blockIdx.x * per_block; first >= 0;
+         first -= (int)gridDim.x * per_block) {
+        const uint32_t leaves = (uint32_t)r.leaves, o = first / leaves,
+                       part = first - o * leaves;
+        for (int i = threadIdx.x / W; i < groups.leaves << groups.across; i += TEAMS * 32 / W) {
+            const int l = i >> groups.across, q = i & (per_block - 1);
+            const int leaf = part * span + l;
+            const bool any = first + q < groups.subtrees &&
+                             (int64_t)leaf * leaf_length<M, N>(groups) < r.g.count;
+            typename F::acc value;
+            if constexpr (N > 0)
+                value = leaf_in_lines<M, N, W>(r, groups.kept, any ? o + q : o, any ? leaf : 0,
+                                               any, t, begin[warp]);
+            else
+                value = vectorized_leaf<M, N, W>(r, groups, any ? o + q : o, any ? leaf : 0,
+                                                 any, t);
+            if (t == 0) node[(q << groups.levels) + l] = value;
+        }
+        __syncthreads();
+        if (groups.levels == 0 || warp == 0) {
+            const int lane = threadIdx.x, pairs = (span + 1) / 2;
+            const int q = groups.levels == 0 ? lane : lane >> (groups.levels - 1);
+            typename F::acc root = F::none();
+            if (q < per_block)
+                root = groups.levels == 0 ? node[lane] : fold_pair<F>(node + 2 * lane);
+            for (int d = 1; d < pairs; d *= 2) root = F::fold(root, shuffle_down(root, d, 32));
+            if (lane % pairs == 0 && q < per_block && first + q < groups.subtrees)
+                conclude(r, o + q, part, root);
+        }
+        node = node == nodes[0] ? nodes[1] : nodes[0];
+    }
+}
+
+#endif
