@@ -39,14 +39,14 @@ NEWER = ("bf16x3_batch", "tall", "outer", "outer_mma", "wgmma_f16", "dmma", "dmm
 def test_the_choice_for_an_h200_is_what_was_fastest_there():
     rows = [row for row in regret.read(RECORD)["rows"] if row["op"] == "matmul"]
     rows = [regret.again(row, "H200") for row in rows]
-    assert len(rows) == 10540
+    assert len(rows) == 11011
     assert [row["call"] for row in rows if row["refused"]] == []  # what ran there
     known = [row for row in rows if row["chosen"] in row["us"] or row["chosen"] not in NEWER]
-    assert len(known) >= 0.95 * len(rows)
+    assert len(known) >= 0.99 * len(rows)
     found = np.array([regret.regret(row) for row in known])
-    # The aim is 0.95 and 0.995; many kernels are newer than the times of their neighbours.
-    assert np.mean(found <= 1.05) >= 0.93
-    assert np.mean(found <= 1.25) >= 0.985
+    # The aim is 0.95 and 0.995.
+    assert np.mean(found <= 1.05) >= 0.94
+    assert np.mean(found <= 1.25) >= 0.988
 
 
 def reduction(label: str) -> tuple | None:
@@ -78,12 +78,12 @@ def test_the_choice_of_a_reduction_for_an_h200_is_what_was_fastest_there():
 
 PINNED = (
     ("float32", (4096, 4096), (4096, 4096), "bf16x3_packed", "blocktiled"),
-    ("float32", (1024, 1024), (1024, 1024), "bf16x3", "small"),
+    ("float32", (1024, 1024), (1024, 1024), "bf16x3", "blocktiled"),
     ("float32", (256, 256), (256, 256), "bf16x3_small", "small"),
     ("float32", (64, 64), (64, 64), "small", "small"),
     ("float32", (1000, 30, 20), (1000, 20, 30), "small", "outer"),
     ("float32", (8, 4096, 40), (8, 40, 4096), "bf16x3_batch", "outer"),
-    ("float32", (100000, 64), (64, 32), "small", "outer"),
+    ("float32", (100000, 64), (64, 32), "bf16x3_batch", "outer"),
     ("float32", (100000, 300), (300, 100), "bf16x3", "small"),
     ("float32", (1, 4096), (4096, 4096), "gemv_col", "gemv_col"),
     ("float32", (4096, 4096), (4096, 1), "gemv_row", "gemv_col"),
@@ -95,15 +95,15 @@ PINNED = (
     ("float64", (256, 256), (256, 256), "dmma", "small"),
     ("float64", (1001, 1003), (1003, 1005), "dmma", "blocktiled"),
     ("float64", (30, 500), (500, 30), "dmma", "gemv_row"),
-    ("float64", (100000, 64), (64, 8), "dmma", "gemv_col"),
-    ("float64", (4096, 4096), (4096, 1), "gemv_row", "gemv_row"),
+    ("float64", (100000, 64), (64, 8), "dmma", "gemv_row"),
+    ("float64", (4096, 4096), (4096, 1), "gemv_row", "gemv_col"),
     ("float16", (4096, 4096), (4096, 4096), "wgmma_f16", "blocktiled"),
-    ("float16", (256, 256), (256, 256), "mma", "small"),
+    ("float16", (256, 256), (256, 256), "wgmma_f16", "small"),
     ("float16", (64, 256, 256), (64, 256, 256), "wgmma_f16", "small"),
     ("float16", (100000, 64), (64, 3), "ring", "naive"),
     ("float16", (8192, 8192), (8192, 1), "gemv_row", "gemv_col"),
     ("float16", (500, 40, 40), (500, 40, 40), "mma", "small"),
-    ("bfloat16", (2048, 2048), (2048, 2048), "wgmma_f16", "blocktiled"),
+    ("bfloat16", (2048, 2048), (2048, 2048), "wgmma_f16", "small"),
     ("bfloat16", (1000, 20, 20), (1000, 20, 20), "small", "naive"),
     ("bfloat16", (4096, 4096), (4096, 16), "wgmma_f16", "gemv_row"),
     ("complex64", (1024, 1024), (1024, 1024), "bf16x3_packed", "blocktiled"),
@@ -111,12 +111,12 @@ PINNED = (
     ("complex64", (20000, 200), (200, 4), "gemv_row", "gemv_col"),
     ("complex128", (1024, 1024), (1024, 1024), "dmma_tma", "blocktiled"),
     ("complex128", (40, 40), (40, 40), "naive", "naive"),
-    ("complex128", (20000, 200), (200, 4), "dmma", "gemv_col"),
+    ("complex128", (20000, 200), (200, 4), "ring", "gemv_col"),
     ("int32", (4096, 4096), (4096, 4096), "blocktiled", "blocktiled"),
     ("int32", (1000, 1000), (1000, 1000), "small", "small"),
     ("int32", (1000, 30, 30), (1000, 30, 30), "small", "naive"),
     ("int32", (32, 20000), (20000, 32), "splitk", "splitk"),
-    ("int64", (2048, 2048), (2048, 2048), "small", "small"),
+    ("int64", (2048, 2048), (2048, 2048), "blocktiled", "blocktiled"),
     ("int64", (5, 1), (1, 5), "naive", "naive"),
     ("int64", (100, 300), (300, 100), "small", "small"),
     ("int16", (1000, 1000), (1000, 1000), "small", "blocktiled"),
