@@ -148,7 +148,9 @@ def linked(folder, sources, *more, without=()):
         if file.name not in ("__pycache__", "_opencl.so"):
             (package / file.name).symlink_to(file)
     left_out = (OBJECTS / "sources.o", *without)
-    objects = [o for o in OBJECTS.rglob("*.o") if o not in left_out]
+    # The folder may have objects of sources that are gone.
+    words = OBJECTS.with_name("_opencl.so.cmd").read_text().split()
+    objects = [ROOT / word for word in words if word.endswith(".o") and ROOT / word not in left_out]
     command = ["cc", "-std=c11", "-fPIC", "-shared", f"-I{ROOT / 'csrc'}", sources, *more]
     command += [*objects, "-o", package / "_opencl.so", "-ldl", "-pthread"]
     subprocess.run(command, check=True)
