@@ -76,7 +76,7 @@ class System:
             meaning = meaning | found
         self.kind = next((a._kind for a in given if a._kind), None)
         self.returns_host = not any(isinstance(a, DeviceArray) for a in operands[-2:])
-        self.on_device = bool(given) or self.where.backend in ("cuda", "opencl")
+        self.on_device = bool(given) or self.where.backend == "cuda"
         self.meaning = {**meaning, "checked": True, "longest": longest}
         if self.on_device:
             if len(given) < len(operands):

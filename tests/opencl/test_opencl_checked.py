@@ -62,7 +62,7 @@ for word in WORDS:
 
 WITHOUT_OPTIMISATION = {"OCLGRIND_UNINITIALIZED": "1", "OCLGRIND_BUILD_OPTIONS": "-O0"}
 
-# The kernels of rdf, with box, types and cells; of jacobi_step, and the solver.
+# The kernels of rdf, with box, types and cells; of jacobi_step and the solver's.
 MORE = """
 rng = np.random.default_rng(0)
 p = rng.random((150, 3))

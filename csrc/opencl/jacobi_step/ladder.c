@@ -23,7 +23,7 @@ typedef struct planned {
 
 static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
-    const planned *const own = GOP_OWN(const planned, task->plan);
+    const planned *const own = GOP_OWN_OF_STEP(const planned, task->plan);
     const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
     const gop_jacobi *g = &task->geometry.jacobi;
     const gop_dtype dtype = task->in[0].dtype;
@@ -75,7 +75,7 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, gop_plan *plan
     const gop_jacobi *g = &task->geometry.jacobi;
     const gop_dtype dtype = task->in[0].dtype;
     const int is_double = gop_cl_is_double(dtype);
-    planned *const own = GOP_OWN(planned, plan);
+    planned *const own = GOP_OWN_OF_STEP(planned, plan);
     GOP_TRY(gop_cl_need_double(ctx, "jacobi_step", dtype, is_double));
     if (!p->has_alpha) GOP_TRY(gop_cl_need_quotients(ctx, "jacobi_step", dtype));
     own->each = 1;
@@ -109,7 +109,7 @@ static int has_vectors(const gop_task *task, int width)
  * "batch". */
 static gop_status by_groups(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    planned *const own = GOP_OWN(planned, plan);
+    planned *const own = GOP_OWN_OF_STEP(planned, plan);
     const int wide = task->in[0].dtype == GOP_FLOAT32 ? 4 : 2;
     const int is_vector = has_vectors(task, wide), width = is_vector ? wide : 1;
     const int64_t leaves = gop_cl_ceil(task->geometry.jacobi.n, LEAF);
@@ -141,7 +141,7 @@ static gop_status by_rows(const gop_ctx *ctx, const gop_task *task, gop_plan *pl
     const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
     const gop_jacobi *g = &task->geometry.jacobi;
     const gop_dtype dtype = task->in[0].dtype;
-    planned *const own = GOP_OWN(planned, plan);
+    planned *const own = GOP_OWN_OF_STEP(planned, plan);
     const int is_real = dtype == GOP_FLOAT32 || dtype == GOP_FLOAT64;
     const int is_dense = !p->csr && !p->grid.axes, k = g->k == 1;
     const int is_plain = k && g->x_row == 1 && g->f_row == 1 && g->out_row == 1 &&
@@ -218,8 +218,3 @@ static int has_short_rows(const gop_ctx *ctx, const gop_task *task)
 /* clang-format on */
 
 GOP_CL_LADDER(jacobi_step, jacobi_step, ROWS, CANDIDATES);
-
-/* The solver has no row: Python repeats these steps (gpuops/_call/jacobi_solver.py). */
-static const gop_choice nothing;
-extern const gop_ladder gop_opencl_jacobi;
-const gop_ladder gop_opencl_jacobi = {0, NULL, &nothing};
