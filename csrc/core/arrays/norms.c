@@ -1,24 +1,18 @@
 /*
- * norms.c - 2-norms of columns on the host, from sums of squares, leaf by leaf of tree/v1: the
- * sums of leaves on all threads.
- *
- * The squares of float32 are exact in float64, where no sum of them overflows. Those of float64
- * may underflow or overflow: if their sum is so small or so large that any could have, it is
- * computed again, of items scaled by a power of two.
+ * norms.c - 2-norms of columns on the host: the sums of leaves on all threads.
  */
 #include "core/arrays/norms.h"
 
 #include <math.h>
 
-#include "core/core.h"
+#include "core/arrays/leaf_norms.h"
 #include "core/numerics.h"
 
 enum { GRAIN = 32 /* leaves of a piece */, SIDE = 8 };
 
 typedef struct norm_job {
+    gop_leaf_sums sums;
     const gop_columns *v;
-    int64_t leaves; /* of a column; those of columns come one after the other */
-    double *leaf;
     int64_t side; /* columns that are read together */
     /* These change from sum to sum. */
     int64_t first, columns;
@@ -81,7 +75,7 @@ static void leaf_of(const norm_job *job, int64_t c, int64_t width, int64_t begin
                       lane + (job->largest ? 0 : r * width));
     for (int64_t d = LANES / 2 * width; d >= width && !job->largest; d /= 2)
         for (int64_t l = 0; l < d; l++) lane[l] += lane[l + d];
-    for (int64_t l = 0; l < width; l++) leaf[l * job->leaves] = lane[l];
+    for (int64_t l = 0; l < width; l++) leaf[l * job->sums.leaves] = lane[l];
 }
 
 static void leaves_of(void *argument, int64_t begin, int64_t end, int worker)
@@ -89,69 +83,36 @@ static void leaves_of(void *argument, int64_t begin, int64_t end, int worker)
     const norm_job *job = argument;
     (void)worker;
     for (int64_t at = begin; at < end; at++) {
-        const int64_t leaves = job->leaves;
+        const int64_t leaves = job->sums.leaves;
         const int64_t leaf = at % leaves, i = leaf * LEAF, n = job->v->n;
         const int64_t c = at / leaves * job->side;
         const int64_t width = job->columns - c < job->side ? job->columns - c : job->side;
         leaf_of(job, job->first + c, width, i, n - i < LEAF ? n : i + LEAF,
-                job->leaf + c * leaves + leaf);
+                job->sums.leaf + c * leaves + leaf);
     }
 }
 
-/* Sums the squares of parts times `scale` of columns [first, first + columns), or finds the
- * largest of the parts' sizes. */
-static gop_status sum_leaves(norm_job job, int64_t first, int64_t columns, double scale,
-                             int is_largest)
+static gop_status sum_leaves(const gop_leaf_sums *sums, int64_t first, int64_t columns,
+                             double scale, int is_largest)
 {
+    norm_job job = *(const norm_job *)sums;
     job.first = first;
     job.columns = columns;
     job.scale = scale;
     job.largest = is_largest;
     if (columns == 1) job.side = 1;
     const int64_t sides = (columns + job.side - 1) / job.side;
-    return gop_parallel(job.leaves * sides, 1 + GRAIN / job.side, leaves_of, &job);
-}
-
-/* The leaves of a column fold into the first one. The padding is -0.0, which changes nothing.
- */
-static double fold_leaves(double *leaf, int64_t leaves, int is_largest)
-{
-    for (int64_t w = 1; w < leaves; w *= 2)
-        for (int64_t i = 0; i + w < leaves; i += 2 * w)
-            leaf[i] = !is_largest             ? leaf[i] + leaf[i + w]
-                      : leaf[i + w] > leaf[i] ? leaf[i + w]
-                                              : leaf[i];
-    return leaf[0];
-}
-
-/* The norm of one column whose squares may have been lost. */
-static gop_status scaled_norm(norm_job job, int64_t c, double *norm)
-{
-    int e;
-    GOP_TRY(sum_leaves(job, c, 1, 1.0, 1));
-    const double largest = *norm = fold_leaves(job.leaf, job.leaves, 1);
-    if (largest == 0.0 || isinf(largest)) return GOP_OK;
-    frexp(largest, &e); /* largest < 2^e */
-    e = e < -1021 ? -1022 : e > 1023 ? 1022 : e - 1;
-    GOP_TRY(sum_leaves(job, c, 1, ldexp(1.0, -e), 0));
-    *norm = sqrt(fold_leaves(job.leaf, job.leaves, 0)) * ldexp(1.0, e);
-    return GOP_OK;
+    return gop_parallel(sums->leaves * sides, 1 + GRAIN / job.side, leaves_of, &job);
 }
 
 gop_status gop_column_norms(const gop_columns *v, double *work, double *norms)
 {
     const int64_t side = v->k < 2 || v->col != 1 ? 1 : v->k < SIDE ? v->k : SIDE;
-    const int64_t leaves = (v->n + LEAF - 1) / LEAF;
     const int is_double = gop_dtype_size(v->dtype) / parts_of(v->dtype) == 8;
-    const norm_job job = {.v = v, .leaves = leaves, .leaf = work, .side = side};
-    for (int64_t c = 0; c < v->k; c++) norms[c] = 0.0;
-    if (leaves == 0 || v->k == 0) return GOP_OK;
-    GOP_TRY(sum_leaves(job, 0, v->k, 1.0, 0));
-    for (int64_t c = 0; c < v->k; c++) norms[c] = fold_leaves(work + c * leaves, leaves, 0);
-    for (int64_t c = 0; c < v->k; c++) {
-        if (is_double && (norms[c] < 0x1p-900 || norms[c] > 0x1p1000))
-            GOP_TRY(scaled_norm(job, c, &norms[c]));
-        else norms[c] = sqrt(norms[c]);
-    }
-    return GOP_OK;
+    const norm_job job = {
+        .sums = {(v->n + LEAF - 1) / LEAF, v->k, is_double, work, sum_leaves},
+        .v = v,
+        .side = side,
+    };
+    return gop_norms_of_leaves(&job.sums, norms);
 }
