@@ -150,7 +150,8 @@ def linked(folder, sources, *more, without=()):
     left_out = (OBJECTS / "sources.o", *without)
     # The folder may have objects of sources that are gone.
     words = OBJECTS.with_name("_opencl.so.cmd").read_text().split()
-    objects = [ROOT / word for word in words if word.endswith(".o") and ROOT / word not in left_out]
+    objects = [ROOT / word for word in words if word.endswith(".o")]
+    objects = [each for each in objects if each not in left_out]
     command = ["cc", "-std=c11", "-fPIC", "-shared", f"-I{ROOT / 'csrc'}", sources, *more]
     command += [*objects, "-o", package / "_opencl.so", "-ldl", "-pthread"]
     subprocess.run(command, check=True)
