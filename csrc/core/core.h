@@ -276,6 +276,7 @@ void gop_threads_set(int threads); /* 0: back to the default */
 /* GOP_INTERRUPTED once a signal handler raised. Only on the calling thread; cheap to call
  * often. */
 gop_status gop_interrupted(void);
+enum { GOP_HEAR = 1 << 16 };            /* items of a plain loop between two such calls */
 extern int (*gop_interrupt_hook)(void); /* set by python/module.c: 1 when an exception is set */
 
 #ifdef __cplusplus

@@ -119,8 +119,6 @@ void gop_rdf_cell(const gop_call *call, int64_t frame, double cell[9])
     }
 }
 
-enum { HEAR = 1 << 16 }; /* points between two checks for Ctrl-C */
-
 static void widen_bounds(double low[3], double high[3], int k, double value)
 {
     low[k] = value < low[k] ? value : low[k];
@@ -136,7 +134,7 @@ static gop_status bound(const gop_array *points, int64_t frame, const double *ce
     if (rows) at += frame * points->strides[0];
     for (int64_t i = 0; i < points->shape[rows]; i++, at += points->strides[rows]) {
         double p[3], s[3];
-        if (i % HEAR == 0) GOP_TRY(gop_interrupted());
+        if (i % GOP_HEAR == 0) GOP_TRY(gop_interrupted());
         for (int k = 0; k < 3; k++) {
             const char *value = at + k * points->strides[rows + 1];
             float narrow;

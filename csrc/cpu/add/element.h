@@ -83,8 +83,6 @@ static inline T FN(fma_one)(T a, T b, T c)
 #define GOP_TPL "cpu/add/element.h"
 #include "cpu/runtime/each_dtype.inc"
 
-enum { HEAR = 1 << 16 }; /* elements between two checks for Ctrl-C */
-
 /* X(op) for each operation that the dtype D has. */
 #define EACH_OP(X) X(add) X(multiply_add) GOP_PASTE(FMA_OF_KIND, GOP_PASTE(GOP_KIND, D))(X)
 #define FMA_OF_KIND_1(X)

@@ -254,8 +254,8 @@ static gop_status by_threads(const walk *w, int workers, int64_t items, int64_t 
 static gop_status every_line(const gop_task *task, line_fn line, int stream)
 {
     walk w = walk_of(task, line, stream);
-    for (int64_t i = 0; i < w.e->size; i += HEAR) {
-        walk_lines(&w, i, i + HEAR < w.e->size ? i + HEAR : w.e->size, 0);
+    for (int64_t i = 0; i < w.e->size; i += GOP_HEAR) {
+        walk_lines(&w, i, i + GOP_HEAR < w.e->size ? i + GOP_HEAR : w.e->size, 0);
         GOP_TRY(gop_interrupted());
     }
     return GOP_OK;

@@ -42,7 +42,7 @@ static gop_status every_element(const gop_task *task, element_fn element)
         for (int o = 0; o < e->operands; o++)
             offset[o] = gop_offset(e->rank, index, e->stride[o]);
         element(at, offset);
-        if (i % HEAR == HEAR - 1) GOP_TRY(gop_interrupted());
+        if (i % GOP_HEAR == GOP_HEAR - 1) GOP_TRY(gop_interrupted());
     }
     return GOP_OK;
 }

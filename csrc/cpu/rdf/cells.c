@@ -34,7 +34,7 @@ static gop_status FN(sort_cells)(const gop_task *task, const cells *c, const cel
     for (int64_t i = 0; i < set->n; i++) {
         const T *at = from + i * row;
         double s[3];
-        if (i % HEAR == HEAR - 1) GOP_TRY(gop_interrupted());
+        if (i % GOP_HEAR == GOP_HEAR - 1) GOP_TRY(gop_interrupted());
         gop_fractions(box, at[0], at[col], at[2 * col], s);
         set->key[i] = (int32_t)gop_grid_cell(&c->grid, s);
         start[set->key[i]]++;
@@ -47,7 +47,7 @@ static gop_status FN(sort_cells)(const gop_task *task, const cells *c, const cel
     for (int64_t i = set->n - 1; i >= 0; i--) {
         const T *at = from + i * row;
         const int64_t to = --start[set->key[i]];
-        if (i % HEAR == HEAR - 1) GOP_TRY(gop_interrupted());
+        if (i % GOP_HEAR == GOP_HEAR - 1) GOP_TRY(gop_interrupted());
         x[to] = at[0], y[to] = at[col], z[to] = at[2 * col];
         if (types) set->types[to] = type_at(types, i);
     }

@@ -7,10 +7,9 @@
 #include "cpu/rdf/slots.h"
 
 enum {
-    VECTOR = 16,    /* numbers that are copied and processed at a time */
-    COPIED = 1024,  /* points near a group that are copied at a time: they fit in a cache */
-    ITEM = 64,      /* points of a work item */
-    HEAR = 1 << 16, /* points sorted between two checks for Ctrl-C */
+    VECTOR = 16,   /* numbers that are copied and processed at a time */
+    COPIED = 1024, /* points near a group that are copied at a time: they fit in a cache */
+    ITEM = 64,     /* points of a work item */
 };
 
 /* A set of points, sorted by cell. */

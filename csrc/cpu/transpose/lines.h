@@ -158,8 +158,8 @@ static gop_status alone(const gop_task *task, line_fn line, tile_fn copy)
         walk_blocks(&l, i, gop_smaller(i + some, l.blocks->count), 0);
         GOP_TRY(gop_interrupted());
     }
-    for (int64_t i = 0; l.blocks->count == 0 && i < l.p->size; i += HEAR) {
-        walk_lines(&l, i, gop_smaller(i + HEAR, l.p->size), 0);
+    for (int64_t i = 0; l.blocks->count == 0 && i < l.p->size; i += GOP_HEAR) {
+        walk_lines(&l, i, gop_smaller(i + GOP_HEAR, l.p->size), 0);
         GOP_TRY(gop_interrupted());
     }
     return GOP_OK;

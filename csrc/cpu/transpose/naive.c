@@ -31,7 +31,7 @@ static gop_status every_element(const gop_task *task, element_fn element)
         gop_unravel(i, p->rank, p->extent, index);
         element(task->out[0].data, gop_offset(p->rank, index, p->out), task->in[0].data,
                 gop_offset(p->rank, index, p->in));
-        if (i % HEAR == HEAR - 1) GOP_TRY(gop_interrupted());
+        if (i % GOP_HEAR == GOP_HEAR - 1) GOP_TRY(gop_interrupted());
     }
     return GOP_OK;
 }

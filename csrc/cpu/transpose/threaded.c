@@ -68,7 +68,7 @@ static void share_out(const gop_task *task, int64_t threads, tiling *t)
     const int64_t weight = t->item + (turns ? MOVED : 0);
     const int64_t least = turns ? LEAST_TURNED : 2 * LEAST_PIECE;
     t->workers = size * weight < least ? 1 : (int)threads;
-    t->piece = gop_smaller(LEAST_PIECE / weight + size / (16 * threads), HEAR);
+    t->piece = gop_smaller(LEAST_PIECE / weight + size / (16 * threads), GOP_HEAR);
 }
 
 static gop_status transpose_threaded_plan(const gop_ctx *ctx, const gop_task *task,

@@ -14,7 +14,6 @@
 #include "cpu/transpose/blocks.h"
 
 enum {
-    HEAR = 1 << 16,       /* elements between two checks for Ctrl-C */
     TILE_BYTES = 1 << 14, /* bytes of a tile: half of an L1 cache */
     TILE_SIDE = 1024,     /* most elements of a side */
     SMALL_BYTES = 1 << 17,
