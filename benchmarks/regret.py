@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import collections
 import datetime
+import functools
 import json
 import math
 import pathlib
@@ -28,6 +29,7 @@ import numpy as np
 
 import gpuops
 from gpuops import _core
+from gpuops.errors import KernelRefusedError
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from regret_draw import DRAWN, Operand, Pairs, Product, Step, draw_call
@@ -239,15 +241,35 @@ def operands(label: str):
         yield there(word, *numbers, int(offset or 0))
 
 
+@functools.cache
+def production() -> set[str]:
+    """The kernels that may be chosen for a product."""
+    return {k.name for k in gpuops.kernels("matmul", device="sim") if k.role == "production"}
+
+
+def takes(kernel: str, call: str, like: str) -> bool:
+    """Whether a kernel that may be chosen takes a product."""
+    try:
+        gpuops.explain("matmul", *operands(call), device="sim", like=like, kernel=kernel)
+    except KernelRefusedError:
+        return False
+    return True
+
+
 def again(row: dict, like: str) -> dict:
-    """A product on file as it would be chosen now, beside the rows that may be chosen. What
-    was chosen then ran twice: by its name and without."""
+    """A product on file as it would be chosen now, beside the production kernels that take it,
+    be they candidates or not. What was chosen then ran twice: by its name and without."""
     told = gpuops.explain("matmul", *operands(row["call"]), device="sim", like=like)
     us = {
         **row["us"],
         row["chosen"]: min(row["us"][""], row["us"].get(row["chosen"], math.inf)),
     }
-    us = {c.kernel: us[c.kernel] for c in told.candidates if c.kernel in us}
+    asked = {c.kernel for c in told.candidates}
+    us = {
+        kernel: t
+        for kernel, t in us.items()
+        if kernel in asked or (kernel in production() and takes(kernel, row["call"], like))
+    }
     us[""] = math.inf  # what is chosen now may be too slow to have been timed, or is newer
     refused = [c.kernel for c in told.candidates if c.refusal and c.kernel in us]
     return {**row, "chosen": told.kernel, "us": us, "refused": refused}

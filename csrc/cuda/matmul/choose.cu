@@ -309,13 +309,22 @@ static bool suits_whole_col(bool swapped, const tiling_of &p)
     return !along && ((swapped ? p.n : p.m) >= 32 || dense);
 }
 
+/* Columns that a row for few takes at most. */
+static int64_t most_columns(candidate row, gop_dtype dtype)
+{
+    if (row == tall) return INT64_MAX;
+    if (row == skinny_wgmma) return SKINNY_WGMMA_MOST;
+    if (row == ring && (dtype == GOP_FLOAT32 || dtype == GOP_COMPLEX64)) return RING_SPLIT_MOST;
+    return thin_most(dtype);
+}
+
 /* Seconds of the best of a row's tiles. */
 static double row_time(const seen &s, const pace &of, const tiling_of &whole, gop_dtype dtype)
 {
     if ((of.row == outer || of.row == outer_mma) && whole.k > OUTER_TERMS) return INFINITY;
     if (of.row == outer && of.dtypes == HALF && whole.n > OUTER_NARROW_N) return INFINITY;
     const bool is_few = is_thin(of.row), swapped = is_few && whole.m < whole.n;
-    if (is_few && (swapped ? whole.m : whole.n) > thin_most(dtype)) return INFINITY;
+    if (is_few && (swapped ? whole.m : whole.n) > most_columns(of.row, dtype)) return INFINITY;
     if (of.row == gemv_col && of.dtypes < HALF && !suits_whole_col(swapped, whole))
         return INFINITY;
     tiling_of p = whole;

@@ -21,7 +21,8 @@ static const float OUTPUT = 2.1e-4f, ODD_OUTPUT = 0.05f;
 /* How much longer by copies of 8 bytes, and how many times that if the other lines are 16. */
 static const float SINGLE_A = 0.06f, SINGLE_B = 0.046f, SINGLE_THIN = 12;
 static const float MEMORY = 5.42e6f, STORE = 5.13e6f, CACHE = 13.7e6f;
-static const float ODD_STORE = 2.4f; /* how much longer where rows begin at odd numbers */
+/* How much longer where rows begin at odd numbers, or halfway in a sector of 32 bytes. */
+static const float ODD_STORE = 2.4f, HALFWAY_STORE = 0.3f;
 static const float ADDING = 2.29f, PIECE = 0.0028f, MEETING = 1.37f, MEMBER = 0.073f;
 static const float FREE = 0.9f; /* the part of SMs that clusters find room on */
 static const float PAIRS = 2.46f, COPIED = 1.02e6f; /* the copies of complex numbers */
@@ -35,9 +36,15 @@ static const float TMA_APART = 0.000176f; /* for each output */
 static const float TMA_ALONE = 1.38f; /* how much longer the products of a single group take */
 static const float TMA_ACROSS = 0.0839f, TMA_ADDING = 1.15f, TMA_PIECE = 0.418f;
 static const float TMA_PARTS = 1.30e6f, TMA_STORE = 4.66e6f, TMA_CACHE = 20.2e6f;
-static const float TMA_ODD = 2.79f;
+static const float TMA_ODD = 2.79f, TMA_HALFWAY = 1.2f;
 static const double TMA_COPYING = 3.3, TMA_COPIES = 1.47e6; /* as of halves */
 static const float TMA_THIN = 1.1f; /* slower with at most 16 lines or columns, or 8 terms */
+
+/* What a row of results that begins within a sector of the L2 cache adds to its store. */
+static float within_sector(const gop_gemm &g, float odd, float halfway)
+{
+    return g.n % 2 ? odd : g.n % 4 ? halfway : 0;
+}
 
 /* What all ways of a call have in common. */
 struct dmma_call {
@@ -140,8 +147,8 @@ static float tma_time(const dmma_call &c, const dmma_tma_schedule &s)
     };
     const float work = TMA_AROUND + turns(s.whole, s.stages) +
                        turns(s.items - s.whole, blocks_for(s.stages, s.slices));
-    const float odd = c.g.n % 2 ? 1 + TMA_ODD : 1;
-    const float stored = (float)(c.g.batches * c.g.m * c.g.n * 8) / TMA_STORE * odd;
+    const float stored = (float)(c.g.batches * c.g.m * c.g.n * 8) / TMA_STORE *
+                         (1 + within_sector(c.g, TMA_ODD, TMA_HALFWAY));
     const float moved = c.moved + stored + parts * outputs * 16 / TMA_PARTS;
     const float reads =
         (float)s.tiles * (float)s.stages * (float)(tiling.m + tiling.n) * DMMA_LINE / TMA_CACHE;
@@ -218,7 +225,8 @@ static dmma_call call_of(const gop_ctx *ctx, const gop_task *task, const gop_gem
             a_mode,
             b_mode,
             (bytes(g.m, g.a) + bytes(g.n, g.b)) / MEMORY,
-            (float)(g.batches * g.m * g.n * 8) / STORE * (g.n % 2 ? 1 + ODD_STORE : 1),
+            (float)(g.batches * g.m * g.n * 8) / STORE *
+                (1 + within_sector(g, ODD_STORE, HALFWAY_STORE)),
             OUTPUT * (g.n % 2 ? 1 + ODD_OUTPUT : 1),
             pairs.complex_kind ? PAIRS + read / COPIED : 0,
             speed.clock,

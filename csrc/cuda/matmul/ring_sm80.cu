@@ -333,7 +333,7 @@ static gop_status matmul_ring_plan(const gop_ctx *ctx, const gop_task *task, gop
     const int parts = dtype == GOP_COMPLEX64 || dtype == GOP_COMPLEX128 ? 2 : 1;
     const int split = dtype == GOP_FLOAT32 || dtype == GOP_COMPLEX64;
     const int64_t item = matmul_item(task);
-    GOP_TRY(thin_takes(g, "ring", split ? 512 : THIN_COLUMNS));
+    GOP_TRY(thin_takes(g, "ring", split ? RING_SPLIT_MOST : THIN_COLUMNS));
     if (split && of_itself(task->call))
         return gop_fail(GOP_REFUSED, "matmul: kernel 'ring' takes float32 arrays that are not "
                                      "each other's transpose, whose product is symmetric");

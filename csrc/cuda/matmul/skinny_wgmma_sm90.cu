@@ -251,7 +251,7 @@ static gop_status matmul_skinny_wgmma_plan(const gop_ctx *ctx, const gop_task *t
     *p = {};
     const gop_gemm g = thin_geometry(task, &p->cut.swapped);
     const int64_t parts = matmul_item(task) / 4;
-    GOP_TRY(thin_takes(g, "skinny_wgmma", 4096));
+    GOP_TRY(thin_takes(g, "skinny_wgmma", SKINNY_WGMMA_MOST));
     if (of_itself(task->call))
         return gop_fail(GOP_REFUSED,
                         "matmul: kernel 'skinny_wgmma' takes arrays that are not each "

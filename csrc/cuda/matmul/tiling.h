@@ -252,6 +252,8 @@ static inline matmul_tiling gemv_col_tiling(const tiling_of &p)
 }
 
 enum { RING_LINES = 128, RING_LINE_BYTES = 128, SKINNY_WGMMA_COLUMNS = 128 };
+/* Columns that the two take at most, ring of float32 and complex64. */
+static const int RING_SPLIT_MOST = 512, SKINNY_WGMMA_MOST = 4096;
 
 /* Whole lines through a ring of stages: as many chunks of a sum as fill the device. */
 static inline void ring_split(const tiling_of &p, int columns, int64_t slots, matmul_tiling *t)
