@@ -16,12 +16,12 @@ except ImportError as error:
 import numpy as np
 
 from . import ops as _ops
-from ._call import dask_arrays as _dask
-from ._call import dask_matrix as _matrix
-from ._call import dask_rdf as _rdf
-from ._call import dask_reduce as _reduce
 from ._call import reduction as _reduction
 from ._call.reduction import NO_VALUE
+from ._dask import arrays as _dask
+from ._dask import matrix as _matrix
+from ._dask import rdf as _rdf
+from ._dask import reduce as _reduce
 
 __all__ = [
     "add", "all", "any", "argmax", "argmin", "cluster", "fma", "jacobi", "matmul", "max",
@@ -359,6 +359,6 @@ def cluster(devices="cuda:*", *, memory_limit=None, dashboard_address=":0", **op
     ...     with distributed.Client(gpus):
     ...         print(gpuops.dask.sum(x).compute())
     """
-    from ._call import dask_cluster
+    from ._dask import cluster as dask_cluster
 
     return dask_cluster.cluster(devices, memory_limit, dashboard_address, options)

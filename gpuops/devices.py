@@ -124,7 +124,7 @@ def open_backend(name: str) -> None:
 
         _core.load_backend(name, library(name))
         if name == "opencl":
-            from ._call.tuned import load
+            from .tuned import load
 
             load(name)
         _opened.add(name)

@@ -17,8 +17,8 @@ from .sparse import SparseMatrix, csr_arrays, diagonal_to_find, is_sparse
 from .stencils import Stencil
 
 if TYPE_CHECKING:
-    from ._call.jacobi_solver import Solver
     from ._show.jacobi_result import JacobiResult
+    from .solver import Solver
 
 __all__ = ["jacobi", "jacobi_step"]
 
@@ -252,7 +252,7 @@ def jacobi(
 
 
 def _solver_of(A, f, x0, alpha, omega, given, device, kernel, params) -> Solver:
-    from ._call import jacobi_solver  # here: who imports gpuops need not wait for it
+    from . import solver as jacobi_solver  # here: who imports gpuops need not wait for it
 
     rules = jacobi_solver.Rules(
         _tolerance("rtol", given["rtol"]),

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from . import _core
+from . import runs as _runs
 from ._call import reduction as _reduction
 from ._call import road as _road
-from ._call import runs as _runs
 from ._call.arguments import read_axes
 from ._call.dtypes import cast_host
 from ._call.reduction import NO_VALUE

@@ -154,7 +154,7 @@ def rdf(
     >>> np.round(g[1:], 1)
     array([1., 1., 1., 1.])
     """
-    from ._call import rdf_run  # with all that it needs: who imports gpuops need not wait
+    from ._rdf import run as rdf_run  # with all that it needs: who imports gpuops need not wait
 
     options = {"device": device, "kernel": kernel, "tunables": params}
     return rdf_run.run(points, r_max, bins, r_min, points2, types, exclude, box, norm, frames,
@@ -163,7 +163,7 @@ def rdf(
 
 def _first_call(*args, **words) -> _road.Call:
     """What `benchmark`, `ladder` and `explain` look at."""
-    from ._call import rdf_run
+    from ._rdf import run as rdf_run
 
     bound = inspect.signature(rdf).bind(*args, **words)
     bound.apply_defaults()

@@ -17,8 +17,8 @@ import numpy as np
 
 from . import _core
 from ._call import road as _road
-from ._call.rdf_frames import is_sequence
 from ._call.registry import OPS, Op, call_of, name_of
+from ._rdf.frames import is_sequence
 from ._show import text as _text
 from ._show.seconds import Seconds
 from .devices import CPU, Device, check, parse

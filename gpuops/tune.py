@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
-from ._call import tuned
+from . import _core, tuned
 from ._call.registry import OPS
 from ._show.explain import explain
 from .devices import Device, check, devices, parse

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._call.meaning import read
-from .._call.rdf_sums import Sums
 from .._call.road import rounded
+from .._rdf.sums import Sums
 from ..errors import brief
 from .text import writable
 

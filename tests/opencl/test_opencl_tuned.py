@@ -11,7 +11,7 @@ import pytest
 from opencl_machine import keeping, needs_build, opencl, python, said  # noqa: F401
 
 import gpuops
-from gpuops._call import tuned
+from gpuops import tuned
 
 pytestmark = [needs_build, pytest.mark.usefixtures("opencl")]
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from test_rdf import ROWS, cloud, reference
 
 import gpuops
-from gpuops._call import rdf_exclude, rdf_run
+from gpuops._rdf import exclude as rdf_exclude
+from gpuops._rdf import run as rdf_run
 
 CALLS = rows("rdf")
 DEVICES = engine.backends()

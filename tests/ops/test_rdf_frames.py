@@ -12,8 +12,9 @@ from engine import attempt, rows, same_bits, taken
 from test_rdf import ROWS, cloud, reference
 
 import gpuops
-from gpuops._call import rdf_run, rdf_sums
-from gpuops._call.rdf_labels import Labels
+from gpuops._rdf import run as rdf_run
+from gpuops._rdf import sums as rdf_sums
+from gpuops._rdf.labels import Labels
 
 CALLS = rows("rdf")
 DEVICES = engine.backends()

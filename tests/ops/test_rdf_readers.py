@@ -173,7 +173,7 @@ def test_a_reader_survives_what_the_core_raises(atoms, monkeypatch, what):
         return np.zeros((1, 5), np.int64)
 
     with monkeypatch.context() as patch:
-        patch.setattr("gpuops._call.rdf_run._counts", fails)
+        patch.setattr("gpuops._rdf.run._counts", fails)
         with pytest.raises(what) as caught:
             call(atoms)
     assert caught.value.partial.frames == 2

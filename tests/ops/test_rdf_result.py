@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from test_rdf import cloud
 
 import gpuops
-from gpuops._call import rdf_sums
+from gpuops._rdf import sums as rdf_sums
 
 BOX = (2.0, 2.0, 2.0)
 

@@ -134,7 +134,7 @@ def test_the_dtype_is_that_of_the_whole(op, name, dtype):
 def test_arrays_on_a_device_are_reduced_there(op, device, monkeypatch):
     """Their large parts run on it; the state, which is small, lies on the host."""
     ran = []
-    road = gpuops._call.runs._road
+    road = gpuops.runs._road
     call = road.Call
 
     def seen(op, *args, **words):

@@ -70,7 +70,7 @@ def test_a_task_of_a_product_holds_three_panels():
     """By the peak of NumPy's memory in one task: two operands, in chunks, and two blocks."""
     import tracemalloc
 
-    from gpuops._call.dask_matrix import _product
+    from gpuops._dask.matrix import _product
 
     n = 256
     rows = [np.ones((n, n)) for _ in range(8)]

@@ -151,7 +151,7 @@ def test_a_process_for_each_gpu_keeps_chunks_of_cupy(tmp_path):
 
 def test_devices_of_a_cluster_are_told():
     pytest.importorskip("distributed", reason="Dask's distributed is not installed")
-    from gpuops._call.dask_cluster import _places
+    from gpuops._dask.cluster import _places
 
     assert [str(p) for p in _places(["cpu", "cpu"])] == ["cpu", "cpu"]
     assert [str(p) for p in _places("cpu")] == ["cpu"]
@@ -164,7 +164,7 @@ def test_devices_of_a_cluster_are_told():
 
 def test_a_process_sees_its_own_gpu_only(monkeypatch):
     pytest.importorskip("distributed", reason="Dask's distributed is not installed")
-    from gpuops._call.dask_cluster import _environment
+    from gpuops._dask.cluster import _environment
 
     second = gpuops.Device("cuda", 1)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)

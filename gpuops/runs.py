@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import _core
-from ..arrays import DeviceArray
-from . import road as _road
-from .dtypes import cast_host
+from . import _core
+from ._call import road as _road
+from ._call.dtypes import cast_host
+from .arrays import DeviceArray
 
 LEAF = 2048
 

@@ -1,4 +1,4 @@
-"""dask_reduce - reductions of Dask arrays: a state for each chunk, and merges of neighbours."""
+"""reduce - reductions of Dask arrays: a state for each chunk, and merges of neighbours."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from dask.utils import format_bytes
 
 from .. import merging, reductions
-from . import dask_arrays as _dask
-from . import reduction as _reduction
-from . import road as _road
+from .._call import reduction as _reduction
+from .._call import road as _road
+from . import arrays as _dask
 
 EACH = 16  # states that one task merges
 

@@ -1,4 +1,4 @@
-"""jacobi_solver - the solver: in calls of the core's own operation, or step by step.
+"""solver - the solver: in calls of the core's own operation, or step by step.
 
 Where the ladder of `jacobi` has a production kernel the core iterates and Python sees the ends
 of its calls. Elsewhere, and for a callback, Python makes the steps. Both follow the rules of
@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import _core
-from .._show.jacobi_result import JacobiResult
-from ..arrays import DeviceArray, give_back
-from ..devices import Device
-from ..errors import KernelRefusedError
-from ..sparse import diagonal_to_find
-from . import road as _road
+from . import _core
+from ._call import road as _road
+from ._show.jacobi_result import JacobiResult
+from .arrays import DeviceArray, give_back
+from .devices import Device
+from .errors import KernelRefusedError
+from .sparse import diagonal_to_find
 
 _SUMSQ = {"op": "sumsq", "axes": (0,), "keepdims": False, "where": False, "initial": None}
 _SAFE = 2.0**-900, 2.0**1000  # between them no square that counts was lost

@@ -1,4 +1,4 @@
-"""rdf_frames - the frames that `rdf` goes through, whatever holds them."""
+"""frames - the frames that `rdf` goes through, whatever holds them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy as np
 
 from .. import _core
 from ..arrays import DeviceArray
-from . import rdf_atoms
-from .rdf_box import TOLERANCE, Box, box_of, boxes
-from .rdf_forms import each, is_pair, is_sequence, operand, refuse, refuse_swapped, same_dtype
-from .rdf_labels import Labels, names_of
+from . import atoms as rdf_atoms
+from .box import TOLERANCE, Box, box_of, boxes
+from .forms import each, is_pair, is_sequence, operand, refuse, refuse_swapped, same_dtype
+from .labels import Labels, names_of
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""rdf_box - boxes of `rdf`: from what a caller says to lower-triangular rows.
+"""box - boxes of `rdf`: from what a caller says to lower-triangular rows.
 
 docs/numerics.md states the arithmetic: everything in float64, in the order written here.
 """
@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .._call.road import operand
 from ..arrays import DeviceArray
-from .road import operand
 
 Row = tuple[float, ...]  # of three numbers
 

@@ -14,8 +14,8 @@ import tempfile
 import warnings
 from pathlib import Path
 
-from .. import _core
-from .._compile.cache import doubt_of
+from . import _core
+from ._compile.cache import doubt_of
 
 NAME = "tuned.json"
 Values = dict[str, dict[str, int]]  # "add.vectorized": {"bytes": 64}

@@ -1,4 +1,4 @@
-"""rdf_run - what `rdf` does with its arguments: counts frames and adds up what they gave."""
+"""run - what `rdf` does with its arguments: counts frames and adds up what they gave."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from .._call import road as _road
 from .._show.rdf_result import RdfResult
 from ..arrays import DeviceArray
 from ..errors import KernelRefusedError, brief, flag
-from . import rdf_sums
-from . import road as _road
-from .rdf_box import NARROW, Box
-from .rdf_frames import Frame, Frames, Stack, finite, frames_of
-from .rdf_labels import Labels, check_room
+from . import sums as rdf_sums
+from .box import NARROW, Box
+from .frames import Frame, Frames, Stack, finite, frames_of
+from .labels import Labels, check_room
 
 
 class _Ran(threading.local):

@@ -1,4 +1,4 @@
-"""rdf_atoms - MDAnalysis' atoms and trajectories, and ASE's atoms, as frames of `rdf`.
+"""atoms - MDAnalysis' atoms and trajectories, and ASE's atoms, as frames of `rdf`.
 
 Neither package is imported: atoms of one exist only where somebody else has imported it.
 """

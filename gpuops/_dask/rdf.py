@@ -1,4 +1,4 @@
-"""dask_rdf - `rdf` by tasks of some frames each: exact counts, and one order of the averages.
+"""rdf - `rdf` by tasks of some frames each: exact counts, and one order of the averages.
 
 A float average depends on the order of its additions, so frames are added as the leaves of a
 binary tree are, by their numbers: a task keeps the roots of the largest subtrees of its range.
@@ -19,11 +19,13 @@ import dask.array as da
 import numpy as np
 from dask.base import tokenize
 
+from .._rdf import atoms as rdf_atoms
+from .._rdf import run as rdf_run
 from .._show.rdf_result import RdfResult
 from ..errors import brief
-from . import dask_arrays as _dask
-from . import dask_reduce, rdf_atoms, rdf_run
-from .runs import Nodes
+from ..runs import Nodes
+from . import arrays as _dask
+from . import reduce as dask_reduce
 
 FRAMES = 64  # tasks of a trajectory, unless the caller says otherwise
 

@@ -1,4 +1,4 @@
-"""dask_arrays - what the functions of gpuops.dask share: operands, dtypes, names of tasks."""
+"""arrays - what the functions of gpuops.dask share: operands, dtypes, names of tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""dask_matrix - products and Jacobi's iteration on Dask arrays."""
+"""matrix - products and Jacobi's iteration on Dask arrays."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from dask.utils import format_bytes, parse_bytes
 
 from .. import ops
+from .._call import road as _road
 from ..jacobi import jacobi_step
 from ..sparse import SparseMatrix, is_sparse, sparse
 from ..stencils import Stencil
-from . import dask_arrays as _dask
-from . import road as _road
+from . import arrays as _dask
 
 # ---- matmul ----
 

@@ -1,4 +1,4 @@
-"""rdf_labels - types and exclusions of `rdf`: labels as the core takes them, pairs counted."""
+"""labels - types and exclusions of `rdf`: labels as the core takes them, pairs counted."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from .._call.meaning import refuse_lazy, refuse_meaning
 from ..arrays import DeviceArray
 from ..errors import brief
-from .meaning import refuse_lazy, refuse_meaning
-from .rdf_exclude import Excluding
-from .rdf_sums import shares
+from .exclude import Excluding
+from .sums import shares
 
 _OBJECTS = ("O", "T")  # kinds of arrays whose items are asked one by one
 

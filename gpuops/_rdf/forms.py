@@ -1,4 +1,4 @@
-"""rdf_forms - the forms in which `rdf` takes points: arrays, frames one by one, or neither."""
+"""forms - the forms in which `rdf` takes points: arrays, frames one by one, or neither."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 
 import numpy as np
 
+from .._call import road as _road
+from .._call.meaning import refuse_lazy
 from ..arrays import DeviceArray, is_foreign
-from . import rdf_atoms
-from . import road as _road
-from .meaning import refuse_lazy
+from . import atoms as rdf_atoms
 
 # That one can go through, and which are no frames.
 _NO_FRAMES = (np.ndarray, DeviceArray, str, bytes, bytearray, memoryview, Mapping, Set)

@@ -1,4 +1,4 @@
-"""rdf_exclude - counts without the pairs of equal label.
+"""exclude - counts without the pairs of equal label.
 
 All counts are integers, so that those of all pairs less those of the excluded ones are exact,
 and no kernel has to look at a label. Excluded pairs of small groups (atoms of a molecule) are

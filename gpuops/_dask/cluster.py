@@ -1,4 +1,4 @@
-"""dask_cluster - a Dask cluster on this machine with one process for each device."""
+"""cluster - a Dask cluster on this machine with one process for each device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""rdf_sums - what `rdf` keeps of the frames it has counted: sums that add up."""
+"""sums - what `rdf` keeps of the frames it has counted: sums that add up."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""What gpuops.dask is made of: lazy arrays, and the partial results of their chunks."""

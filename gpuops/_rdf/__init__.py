@@ -1,0 +1,1 @@
+"""What is above the call of rdf: readers, boxes, atoms, labels, and the sum over frames."""
