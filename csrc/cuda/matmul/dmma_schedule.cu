@@ -36,7 +36,7 @@ static const float TMA_APART = 0.000176f; /* for each output */
 static const float TMA_ALONE = 1.38f; /* how much longer the products of a single group take */
 static const float TMA_ACROSS = 0.0839f, TMA_ADDING = 1.15f, TMA_PIECE = 0.418f;
 static const float TMA_PARTS = 1.30e6f, TMA_STORE = 4.66e6f, TMA_CACHE = 20.2e6f;
-static const float TMA_ODD = 2.79f, TMA_HALFWAY = 1.2f;
+static const float TMA_ODD = 2.79f, TMA_HALFWAY = 1.9f;
 static const double TMA_COPYING = 3.3, TMA_COPIES = 1.47e6; /* as of halves */
 static const float TMA_THIN = 1.1f; /* slower with at most 16 lines or columns, or 8 terms */
 
