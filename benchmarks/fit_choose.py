@@ -76,6 +76,11 @@ PACES = HERE.parent / "csrc/cuda/matmul/choose_paces.inc"
 HEAD = """/*
  * choose_paces.inc - the paces of choose.cu: of {count} products, on an {device}, {date}.
  * Written by benchmarks/fit_choose.py from what benchmarks/regret.py timed.
+ *
+ * row, dtypes, tiles, held, shortest, start, pack, add, step, term, output, block, turn, piece,
+ *     memory, store, cache, packing, far,
+ *     factors of terms that are neighbours (a, b), of groups that are not whole (a, b), of
+ *     items that do not come in pairs (a, b), of rows of results that are no groups; ways
  */
 /* clang-format off */
 """
