@@ -14,6 +14,7 @@
 enum {
     PIECE = 2048,  /* bytes of the output that a block without tiles has */
     FEW = 1 << 20, /* elements of an output that are done before tiles begin */
+    FEW_BYTES = 1 << 18, /* of an output of three inputs, which vectorized begins later */
 };
 
 /* What tiled and indexed take, fitted to 464 random calls in mixed orders that both take, of
@@ -100,12 +101,24 @@ static int are_worth_tiles(const gop_ctx *ctx, const gop_task *task, const gop_p
     return TILED_BEGINS + box * own.boxes / processors < indexed_seconds(ctx, e, item);
 }
 
+/* Vectorized: not few elements of 4 bytes and more of three inputs. */
+static int are_worth_vectors(const gop_ctx *, const gop_task *task)
+{
+    const gop_elementwise &e = task->geometry.elementwise;
+    const int item = item_of(task);
+    return e.operands < 4 || item < 4 || e.size * item >= FEW_BYTES;
+}
+
 /* clang-format off */
 #define TABLE(op)                                                                              \
     extern const gop_row op##_vectorized_row, op##_tiled_row, op##_indexed_row, op##_naive_row;\
     static const gop_candidate op##_candidates[] = {                                           \
         {.row = &op##_vectorized_row,                                                          \
-         .why = "one axis: 0.997 to 1.14 of PyTorch's speed from 38 MiB on: H200, 2026-11-23"},\
+         .suits = are_worth_vectors,                                                           \
+         .when = "one axis; of three inputs of items of 4 bytes and more from 256 KiB on",     \
+         .why = "0.997 to 1.14 of PyTorch's speed from 38 MiB on: H200, 2026-11-23; fewer of " \
+                "three inputs by indexed 0.91 to 0.99 of its time in the median (81 drawn): "  \
+                "H200, 2026-11-30"},                                                           \
         {.row = &op##_tiled_row,                                                               \
          .suits = are_many,                                                                    \
          .when = "2^20 elements or more in orders that differ, where boxes are expected to "   \
