@@ -12,8 +12,8 @@
 #include "cuda/add/tiles.h"
 
 enum {
-    PIECE = 2048,  /* bytes of the output that a block without tiles has */
-    FEW = 1 << 20, /* elements of an output that are done before tiles begin */
+    PIECE = 2048,        /* bytes of the output that a block without tiles has */
+    FEW = 1 << 20,       /* elements of an output that are done before tiles begin */
     FEW_BYTES = 1 << 18, /* of an output of three inputs, which vectorized begins later */
 };
 
