@@ -21,7 +21,7 @@ static const float OUTPUT = 2.1e-4f, ODD_OUTPUT = 0.05f;
 /* How much longer by copies of 8 bytes, and how many times that if the other lines are 16. */
 static const float SINGLE_A = 0.06f, SINGLE_B = 0.046f, SINGLE_THIN = 12;
 static const float MEMORY = 5.42e6f, STORE = 5.13e6f, CACHE = 13.7e6f;
-static const float ODD_STORE = 2.4f; /* how much longer where rows begin at odd numbers */
+static const float ODD_STORE = 0.5f; /* how much longer where rows begin at odd numbers */
 static const float ADDING = 2.29f, PIECE = 0.0028f, MEETING = 1.37f, MEMBER = 0.073f;
 static const float FREE = 0.9f; /* the part of SMs that clusters find room on */
 static const float PAIRS = 2.46f, COPIED = 1.02e6f; /* the copies of complex numbers */
@@ -29,13 +29,13 @@ static const float EIGHT = 1 / 30400.0f;            /* eight terms of an output,
 
 /* The same of dmma_tma, fitted to 7069 ways of 262 products timed there on 2026-11-30 so that
  * the way it takes loses little: what is around a call, and around a tile that groups share or
- * that one has; pieces of sums, and their bytes; rows of odd numbers. */
+ * that one has; pieces of sums, and their bytes; rows that begin within 16, within 32 bytes. */
 static const float TMA_AROUND = 0.88f, TMA_TILE = 0.856f, TMA_OUTPUT = 1.32e-05f;
 static const float TMA_APART = 0.000176f; /* for each output */
 static const float TMA_ALONE = 1.38f; /* how much longer the products of a single group take */
 static const float TMA_ACROSS = 0.0839f, TMA_ADDING = 1.15f, TMA_PIECE = 0.418f;
 static const float TMA_PARTS = 1.30e6f, TMA_STORE = 4.66e6f, TMA_CACHE = 20.2e6f;
-static const float TMA_ODD = 2.79f;
+static const float TMA_ODD = 2.79f, TMA_HALF = 1.2f;
 static const double TMA_COPYING = 3.3, TMA_COPIES = 1.47e6; /* as of halves */
 static const float TMA_THIN = 1.1f; /* slower with at most 16 lines or columns, or 8 terms */
 
@@ -140,7 +140,7 @@ static float tma_time(const dmma_call &c, const dmma_tma_schedule &s)
     };
     const float work = TMA_AROUND + turns(s.whole, s.stages) +
                        turns(s.items - s.whole, blocks_for(s.stages, s.slices));
-    const float odd = c.g.n % 2 ? 1 + TMA_ODD : 1;
+    const float odd = 1 + (c.g.n % 2 ? TMA_ODD : c.g.n % 4 ? TMA_HALF : 0);
     const float stored = (float)(c.g.batches * c.g.m * c.g.n * 8) / TMA_STORE * odd;
     const float moved = c.moved + stored + parts * outputs * 16 / TMA_PARTS;
     const float reads =
