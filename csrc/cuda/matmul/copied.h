@@ -26,9 +26,8 @@ struct copied_tile {
     enum { LINE_STEP = ALONG ? STEP : 0, TERM_STEP = ALONG ? 0 : STEP };
 };
 
-/* What a thread copies of an operand. */
-template <typename tile> struct tile_copier {
-    typedef typename tile::item T;
+/* What a thread copies of an operand, whose tile says how many items at a time. */
+template <typename T> struct copied_share {
     const T *from, *none;
     int64_t step, next;
     uint32_t to;
@@ -36,8 +35,9 @@ template <typename tile> struct tile_copier {
     int term;
 
     /* `some` is a valid address for copies that read nothing. */
-    GOP_DEVICE tile_copier(const T *first, const T *some, T *stage, int64_t line_stride,
-                           int64_t term_stride, int exist)
+    template <typename tile> GOP_DEVICE void begin(const T *first, const T *some, T *stage,
+                                                   int64_t line_stride, int64_t term_stride,
+                                                   int exist)
     {
         const int t = threadIdx.x, near = t % tile::ACROSS * tile::ITEMS,
                   far = t / tile::ACROSS;
@@ -55,7 +55,7 @@ template <typename tile> struct tile_copier {
         for (int e = 0; e < tile::EACH; e++)
             lines |= (unsigned)(line + e * tile::LINE_STEP < exist) << e;
     }
-    GOP_DEVICE void copy(int stage, int left, int e)
+    template <typename tile> GOP_DEVICE void copy(int stage, int left, int e)
     {
         const bool exists = (lines >> e & 1) && term + e * tile::TERM_STEP < left;
         cp_async<(int)sizeof(T) * tile::ITEMS>(
@@ -64,18 +64,33 @@ template <typename tile> struct tile_copier {
                      (uint32_t)sizeof(T),
             exists ? from + e * step : none, exists);
     }
-    GOP_DEVICE void fetch(int stage, int left)
+    template <typename tile> GOP_DEVICE void fetch(int stage, int left)
     {
 #pragma unroll
-        for (int e = 0; e < tile::EACH; e++) copy(stage, left, e);
+        for (int e = 0; e < tile::EACH; e++) copy<tile>(stage, left, e);
         from += next;
     }
     /* The first `many` of its copies: the others' lines do not exist. */
-    GOP_DEVICE void fetch(int stage, int left, int many)
+    template <typename tile> GOP_DEVICE void fetch(int stage, int left, int many)
     {
 #pragma unroll 1
-        for (int e = 0; e < many; e++) copy(stage, left, e);
+        for (int e = 0; e < many; e++) copy<tile>(stage, left, e);
         from += next;
+    }
+};
+
+/* The same of a tile that is known. */
+template <typename tile> struct tile_copier : copied_share<typename tile::item> {
+    typedef typename tile::item T;
+
+    GOP_DEVICE tile_copier(const T *first, const T *some, T *stage, int64_t line_stride,
+                           int64_t term_stride, int exist)
+    {
+        this->template begin<tile>(first, some, stage, line_stride, term_stride, exist);
+    }
+    GOP_DEVICE void fetch(int stage, int left)
+    {
+        copied_share<T>::template fetch<tile>(stage, left);
     }
 };
 

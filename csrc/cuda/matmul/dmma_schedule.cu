@@ -22,7 +22,7 @@ static const float OUTPUT = 2.1e-4f, ODD_OUTPUT = 0.05f;
 static const float SINGLE_A = 0.06f, SINGLE_B = 0.046f, SINGLE_THIN = 12;
 static const float MEMORY = 5.42e6f, STORE = 5.13e6f, CACHE = 13.7e6f;
 /* How much longer where rows begin at odd numbers, or halfway in a sector of 32 bytes. */
-static const float ODD_STORE = 2.4f, HALFWAY_STORE = 0.3f;
+static const float ODD_STORE = 0.5f, HALFWAY_STORE = 0.3f;
 static const float ADDING = 2.29f, PIECE = 0.0028f, MEETING = 1.37f, MEMBER = 0.073f;
 static const float FREE = 0.9f; /* the part of SMs that clusters find room on */
 static const float PAIRS = 2.46f, COPIED = 1.02e6f; /* the copies of complex numbers */
@@ -30,7 +30,7 @@ static const float EIGHT = 1 / 30400.0f;            /* eight terms of an output,
 
 /* The same of dmma_tma, fitted to 7069 ways of 262 products timed there on 2026-11-30 so that
  * the way it takes loses little: what is around a call, and around a tile that groups share or
- * that one has; pieces of sums, and their bytes; rows of odd numbers. */
+ * that one has; pieces of sums, and their bytes; rows that begin within 16, within 32 bytes. */
 static const float TMA_AROUND = 0.88f, TMA_TILE = 0.856f, TMA_OUTPUT = 1.32e-05f;
 static const float TMA_APART = 0.000176f; /* for each output */
 static const float TMA_ALONE = 1.38f; /* how much longer the products of a single group take */

@@ -137,6 +137,35 @@ GOP_DEVICE double2 dmma_add_parts(const double2 *at, int blocks)
     return all;
 }
 
+/* Stores a warp's sums in rows of which some begin between two groups of 16 bytes: lanes of
+ * such a row take what is one column later, so that all store two neighbours at once. */
+template <int M_TILES, int N_TILES>
+GOP_DEVICE void dmma_store_odd(double *out, const double (&sum)[M_TILES][N_TILES][4],
+                               int64_t row, int rows, int columns)
+{
+    const int lane = threadIdx.x % 32, q = lane % 4;
+#pragma unroll
+    for (int m = 0; m < M_TILES * 2; m++) {
+        double *const to = out + m * 8 * row;
+        const bool exists = m * 8 < rows, odd = (uintptr_t)to / 8 % 2;
+        if (exists && odd && q == 0 && columns > 0) to[0] = sum[m / 2][0][m % 2 * 2];
+#pragma unroll
+        for (int n = 0; n < N_TILES; n++) {
+            const double *const two = sum[m / 2][n] + m % 2 * 2;
+            const double *const after = sum[m / 2][n + 1 < N_TILES ? n + 1 : n] + m % 2 * 2;
+            const double next =
+                __shfl_sync(0xffffffffu, q == 0 ? after[0] : two[0], lane - q + (q + 1) % 4);
+            const int left = columns - n * 8 - odd; /* from the first that is stored on */
+            const bool last = odd && q == 3 && n + 1 == N_TILES;
+            if (!exists || left <= 0) continue;
+            double *const at = to + n * 8 + odd;
+            const double first = odd ? two[1] : two[0], second = odd ? next : two[1];
+            if (left > 1 && !last) *(double2 *)at = make_double2(first, second);
+            else at[0] = first;
+        }
+    }
+}
+
 /* Stores a warp's sums, two neighbours at once where they are `pairs`. Of a cluster, whose
  * blocks have parts of the sums, each block adds those of some outputs first, in their order.
  */
@@ -168,8 +197,12 @@ GOP_DEVICE void dmma_store(const matmul_product<double> &p, const matmul_tile<do
                 does(m, n, make_double2(two[0], two[1]));
             }
     };
-    if (way.cluster == 1) {
+    if (way.cluster == 1 && (way.pairs || column != 1)) {
         each(put);
+        return;
+    }
+    if (way.cluster == 1) {
+        dmma_store_odd(out, sum, row, tile.rows - i0, tile.columns - j0);
         return;
     }
     meet += threadIdx.x;

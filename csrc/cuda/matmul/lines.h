@@ -46,6 +46,7 @@ template <typename T, bool ALONG, int NT> struct ring_shape {
     enum { B_BYTES = 2 * NT * FACTORS, BYTES = A_BYTES + B_BYTES };
     enum { STAGES = NT == 8 ? 3 : 4, COLUMNS = 8 * NT };
     /* Stages that are fetched at once: longer runs of memory, where multiplying is short. */
+    enum { BLOCKS = HALVES && NT == 1 ? 4 : 2 }; /* of an SM */
     enum { BURST = SPLIT ? (NT == 1 ? 2 : 1) : ALONG && NT <= 2 ? 2 : 1 };
 };
 

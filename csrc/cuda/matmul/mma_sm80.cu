@@ -8,6 +8,9 @@
  * either order. If sums have few terms, stores bound the time: results go through shared
  * memory, so that rows are stored 16 bytes at a time.
  */
+#include <type_traits>
+
+#include "cuda/common/cvt.h"
 #include "cuda/common/mma.h"
 #include "cuda/matmul/copied.h"
 #include "cuda/matmul/tiling.h"
@@ -16,9 +19,9 @@
 struct mma_cut {
     matmul_cut steps; /* first: matmul_plan_steps fills it */
     int64_t split, chunk;
-    int tile, a_along, b_along, a_wide, b_wide;
-    int words; /* items of both that are copied at once, if they are not wide; or 0 */
-    int store; /* items of a row of results that are stored at once */
+    int tile, a_along, b_along;
+    int a_many, b_many; /* items that are copied at once: eight, four, two or one */
+    int store;          /* items of a row of results that are stored at once */
 };
 
 #if GOP_SM80
@@ -33,25 +36,41 @@ template <typename T, int M, int N, int W> struct mma_shape {
         copied_tile<T, LINES, MMA_DEPTH, ALONG, VECTOR, THREADS, 8, 8>;
 };
 
-/* How a thread brings an operand's tiles: by copies some stages ahead, */
-template <typename tile, int VECTOR> struct mma_feed {
-    tile_copier<tile> copier;
-    int left, many; /* copies of a stage that a thread of the block needs */
+/* How a thread brings an operand's tiles: by copies some stages ahead, of eight, four or two
+ * items, which only the call knows; */
+template <typename shape, typename T, int LINES, bool ALONG, bool COPIED> struct mma_feed {
+    template <int MANY> using tile = typename shape::template tile<LINES, ALONG, MANY>;
+    template <int MANY> using number = std::integral_constant<int, MANY>;
+    copied_share<T> share;
+    int left, vector;
+    int many; /* copies of a stage that a thread of the block needs */
 
-    GOP_DEVICE mma_feed(const typename tile::item *first, const typename tile::item *some,
-                        typename tile::item *stages, int64_t line_stride, int64_t term_stride,
-                        int lines, int terms)
-        : copier(first, some, stages, line_stride, term_stride, lines), left(terms)
+    template <typename does> GOP_DEVICE void each(const does &todo)
     {
-        enum { LINES = tile::LINE_STEP > 0 ? +tile::LINE_STEP : 1 };
-        many = tile::LINE_STEP > 0 && lines < tile::EACH * LINES ? (lines + LINES - 1) / LINES
-                                                                 : +tile::EACH;
+        if (vector == 8) todo(number<8>());
+        else if (vector == 4) todo(number<4>());
+        else todo(number<2>());
+    }
+    GOP_DEVICE mma_feed(const T *first, const T *some, T *stages, int64_t line_stride,
+                        int64_t term_stride, int lines, int terms, int vector)
+        : left(terms), vector(vector)
+    {
+        each([&](auto of) {
+            typedef tile<decltype(of)::value> here;
+            enum { STEP = here::LINE_STEP > 0 ? +here::LINE_STEP : 1 };
+            many = here::LINE_STEP > 0 && lines < here::EACH * STEP ? (lines + STEP - 1) / STEP
+                                                                    : +here::EACH;
+            share.template begin<here>(first, some, stages, line_stride, term_stride, lines);
+        });
     }
     GOP_DEVICE void fetch(int step)
     {
         if (left <= 0) return;
-        if (many < tile::EACH) copier.fetch(step % MMA_STAGES, left, many);
-        else copier.fetch(step % MMA_STAGES, left);
+        each([&](auto of) {
+            typedef tile<decltype(of)::value> here;
+            if (many < here::EACH) share.template fetch<here>(step % MMA_STAGES, left, many);
+            else share.template fetch<here>(step % MMA_STAGES, left);
+        });
         left -= MMA_DEPTH;
     }
     GOP_DEVICE void begin(int step) { fetch(step); }
@@ -60,8 +79,9 @@ template <typename tile, int VECTOR> struct mma_feed {
 };
 
 /* or item by item, which wait in registers while the stage before is multiplied. */
-template <typename tile> struct mma_feed<tile, 1> {
-    typedef typename tile::item T;
+template <typename shape, typename T, int LINES, bool ALONG>
+struct mma_feed<shape, T, LINES, ALONG, false> {
+    typedef typename shape::template tile<LINES, ALONG, 1> tile;
     T held[tile::EACH];
     const T *from;
     T *to;
@@ -69,7 +89,7 @@ template <typename tile> struct mma_feed<tile, 1> {
     int line, term, exist, left;
 
     GOP_DEVICE mma_feed(const T *first, const T *, T *stages, int64_t line_stride,
-                        int64_t term_stride, int lines, int terms)
+                        int64_t term_stride, int lines, int terms, int)
     {
         const int near = threadIdx.x % tile::ACROSS, far = threadIdx.x / tile::ACROSS;
         line = tile::TERM == 1 ? far : near;
@@ -132,15 +152,10 @@ GOP_DEVICE void mma_round(T *results, const float (&sum)[DOWN][ACROSS][4], int m
 #pragma unroll
         for (int n = 0; n < ACROSS; n++)
 #pragma unroll
-            for (int e = 0; e < 4; e += 2) {
-                alignas(4) T two[2];
-                put(two, sum[m][n][e]);
-                put(two + 1, sum[m][n][e + 1]);
-                uint32_t word;
-                __builtin_memcpy(&word, two, 4);
+            for (int e = 0; e < 4; e += 2)
                 *reinterpret_cast<uint32_t *>(results + (m0 + m * 16 + row + e * 4) * LINE +
-                                              n0 + n * 8 + q * 2) = word;
-            }
+                                              n0 + n * 8 + q * 2) =
+                    cvt_rn_two(sum[m][n][e], sum[m][n][e + 1], T());
 }
 
 /* Rows of results, a word at a time. */
@@ -194,14 +209,16 @@ mma_multiply(float (&sum)[DOWN][ACROSS][4], const T *a, const T *b, int m0, int 
 }
 
 /* Registers for two blocks of 128 x 128, for four of 64 x 64. */
-template <typename T, int M, int N, int W, bool A_ALONG, bool B_ALONG, int VA, int VB>
+template <typename T, int M, int N, int W, bool A_ALONG, bool B_ALONG, bool A_COPIED,
+          bool B_COPIED>
 __global__ void __launch_bounds__(mma_shape<T, M, N, W>::THREADS,
                                   512 / mma_shape<T, M, N, W>::THREADS)
-    matmul_mma_kernel(const matmul_product<T> p, const int store)
+    matmul_mma_kernel(const matmul_product<T> p, const int a_many, const int b_many,
+                      const int store)
 {
     typedef mma_shape<T, M, N, W> shape;
-    typedef typename shape::template tile<M, A_ALONG, VA> of_a;
-    typedef typename shape::template tile<N, B_ALONG, VB> of_b;
+    typedef typename shape::template tile<M, A_ALONG, 1> of_a; /* one place for all widths */
+    typedef typename shape::template tile<N, B_ALONG, 1> of_b;
     enum { ACROSS = MMA_WARP_N / 8, DOWN = W / 16 };
     extern __shared__ __align__(16) unsigned char shared[];
     T *const a_stages = reinterpret_cast<T *>(shared);
@@ -214,8 +231,11 @@ __global__ void __launch_bounds__(mma_shape<T, M, N, W>::THREADS,
 
     /* Main loop: copies run MMA_STAGES - 1 steps ahead. */
     const int terms = (int)tile.terms, steps = (terms + MMA_DEPTH - 1) / MMA_DEPTH;
-    mma_feed<of_a, VA> a(tile.a, p.a, a_stages, g.a_row, g.a_col, tile.rows, terms);
-    mma_feed<of_b, VB> b(tile.b, p.b, b_stages, g.b_col, g.b_row, tile.columns, terms);
+    mma_feed<shape, T, M, A_ALONG, A_COPIED> a(tile.a, p.a, a_stages, g.a_row, g.a_col,
+                                               tile.rows, terms, a_many);
+    mma_feed<shape, T, N, B_ALONG, B_COPIED> b(tile.b, p.b, b_stages, g.b_col, g.b_row,
+                                               tile.columns, terms, b_many);
+#pragma unroll 1
     for (int step = 0; step < MMA_STAGES - 1; step++) {
         a.begin(step);
         b.begin(step);
@@ -260,44 +280,44 @@ __global__ void __launch_bounds__(mma_shape<T, M, N, W>::THREADS,
     }
 }
 
-template <typename T, int M, int N, int W, bool A_ALONG, bool B_ALONG, int VA, int VB>
-static gop_status mma_enqueue(gop_ctx *ctx, const matmul_product<T> &p, int store)
+template <typename T, int M, int N, int W, bool A_ALONG, bool B_ALONG, bool A_COPIED,
+          bool B_COPIED>
+static gop_status mma_enqueue(gop_ctx *ctx, const matmul_product<T> &p, const mma_cut &cut)
 {
     typedef mma_shape<T, M, N, W> shape;
     const size_t stage =
-        shape::template tile<M, A_ALONG, VA>::SIZE + shape::template tile<N, B_ALONG, VB>::SIZE;
+        shape::template tile<M, A_ALONG, 1>::SIZE + shape::template tile<N, B_ALONG, 1>::SIZE;
     const size_t stages = MMA_STAGES * stage, results = M * shape::LINE;
-    return GOP_LAUNCH_FOLLOWED(ctx, p.part.split > 1,
-                               (matmul_mma_kernel<T, M, N, W, A_ALONG, B_ALONG, VA, VB>),
-                               (matmul_tile_count<M, N>(p)), shape::THREADS,
-                               (stages > results ? stages : results) * sizeof(T), p, store);
+    return GOP_LAUNCH_FOLLOWED(
+        ctx, p.part.split > 1,
+        (matmul_mma_kernel<T, M, N, W, A_ALONG, B_ALONG, A_COPIED, B_COPIED>),
+        (matmul_tile_count<M, N>(p)), shape::THREADS,
+        (stages > results ? stages : results) * sizeof(T), p, cut.a_many, cut.b_many,
+        cut.store);
 }
 
 template <typename T>
 static gop_status matmul_mma(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
-    typedef gop_status (*enqueue)(gop_ctx *, const matmul_product<T> &, int);
-#define OF(M, W, VA, VB)                                                                       \
+    typedef gop_status (*enqueue)(gop_ctx *, const matmul_product<T> &, const mma_cut &);
+#define OF(M, W, A, B)                                                                         \
     {                                                                                          \
-        {mma_enqueue<T, M, M, W, 0, 0, VA, VB>, mma_enqueue<T, M, M, W, 0, 1, VA, VB>},        \
+        {mma_enqueue<T, M, M, W, 0, 0, A, B>, mma_enqueue<T, M, M, W, 0, 1, A, B>},            \
         {                                                                                      \
-            mma_enqueue<T, M, M, W, 1, 0, VA, VB>, mma_enqueue<T, M, M, W, 1, 1, VA, VB>       \
+            mma_enqueue<T, M, M, W, 1, 0, A, B>, mma_enqueue<T, M, M, W, 1, 1, A, B>           \
         }                                                                                      \
     }
-    static const enqueue large[2][2] = OF(128, 64, 8, 8);
-    static const enqueue kernels[2][2][2][2] = {{OF(64, 32, 1, 1), OF(64, 32, 1, 8)},
-                                                {OF(64, 32, 8, 1), OF(64, 32, 8, 8)}};
-    static const enqueue words[2][2] = OF(64, 32, 2, 2), quads[2][2] = OF(64, 32, 4, 4);
+    static const enqueue large[2][2] = OF(128, 64, 1, 1);
+    static const enqueue kernels[2][2][2][2] = {{OF(64, 32, 0, 0), OF(64, 32, 0, 1)},
+                                                {OF(64, 32, 1, 0), OF(64, 32, 1, 1)}};
     const mma_cut &cut = *GOP_OWN(const mma_cut, task->plan);
-    const enqueue multiply = cut.tile == 1    ? large[cut.a_along][cut.b_along]
-                             : cut.words == 4 ? quads[cut.a_along][cut.b_along]
-                             : cut.words == 2
-                                 ? words[cut.a_along][cut.b_along]
-                                 : kernels[cut.a_wide][cut.b_wide][cut.a_along][cut.b_along];
+    const enqueue multiply =
+        cut.tile == 1 ? large[cut.a_along][cut.b_along]
+                      : kernels[cut.a_many > 1][cut.b_many > 1][cut.a_along][cut.b_along];
     const matmul_product<T> p = matmul_product_of<T>(task, matmul_part_of(task, step));
     return matmul_multiply_chunks(
         ctx, task, p, cut.split, cut.chunk,
-        [&](const matmul_product<T> &of) { return multiply(ctx, of, cut.store); });
+        [&](const matmul_product<T> &of) { return multiply(ctx, of, cut); });
 }
 #define LAUNCHES                                                                               \
     {                                                                                          \
@@ -324,8 +344,17 @@ static gop_status matmul_mma_plan(const gop_ctx *ctx, const gop_task *task, gop_
     mma_cut *const cut = GOP_OWN(mma_cut, plan);
     const tiling_of of = tiling_of_task(ctx, task);
     cut->a_along = of.a_along, cut->b_along = of.b_along;
-    cut->a_wide = of.a_wide, cut->b_wide = of.b_wide;
-    cut->words = of.a_wide && of.b_wide ? 0 : of.quads ? 4 : of.a_pairs && of.b_pairs ? 2 : 0;
+    const auto copied = [&](const int64_t *batch, const void *data, int64_t near, int64_t far,
+                            int64_t extent) {
+        int many = 8;
+        while (many > 1 && !matmul_wide(g, batch, data, near, far, extent, many, 2 * many))
+            many /= 2;
+        return many;
+    };
+    cut->a_many = of.a_along ? copied(g.a, task->in[0].data, g.a_col, g.a_row, g.k)
+                             : copied(g.a, task->in[0].data, g.a_row, g.a_col, g.m);
+    cut->b_many = of.b_along ? copied(g.b, task->in[1].data, g.b_row, g.b_col, g.k)
+                             : copied(g.b, task->in[1].data, g.b_col, g.b_row, g.n);
     const matmul_tiling t = mma_tiling(of);
     cut->tile = t.way, cut->split = t.split, cut->chunk = t.chunk;
     if (plan->steps > 1) cut->split = 1, cut->chunk = g.k;

@@ -3,32 +3,42 @@
  *
  * What outer.cu does, by tensor cores: a result of two bytes leaves no time for as many
  * multiply-adds. All terms of a tile stand in shared memory at once, as they lie in memory, so
- * that there is one wait for memory a tile. A warp has whole rows; its results go through
- * shared memory of its own and leave as words of neighbouring lanes. Where a row begins between
- * two words its results stand there one item later, which makes them whole words again.
+ * that there is one wait for memory a tile. Where a product has few rows, the warps of a tile
+ * stand side by side. A warp has whole rows; its results go through shared memory of its own
+ * and leave by 16 bytes. Where a row begins within 16 bytes, its results stand there as many
+ * items later, which makes them whole again but for both ends.
  */
+#include <type_traits>
+
 #include "cuda/common/cp_async.h"
 #include "cuda/common/cvt.h"
 #include "cuda/common/mma.h"
 #include "cuda/matmul/outer.h"
 #include "cuda/matmul/thin.h"
 
-enum { OUTER_MMA_M = 64, OUTER_MMA_N = 128 }; /* of a tile */
+enum { OUTER_MMA_OUTPUTS = 64 * 128, OUTER_MMA_WAYS = 3 }; /* of a tile; tiles */
 
+/* What a plan decides. */
 struct outer_mma_plan {
-    matmul_cut steps; /* first: matmul_plan_steps fills it */
-    int a_along, b_along, wide_a, wide_b, wide_out;
-    int log2_terms; /* in shared memory, where there are 16, 32 or 64 */
+    matmul_cut steps;     /* first: matmul_plan_steps fills it */
+    int way;              /* a tile has 16 << way rows */
+    int a_along, b_along; /* terms are neighbours */
+    int a_many, b_many;   /* neighbours that are brought at once: eight, two or one */
+    int edges;            /* whether rows of results are no groups of 16 bytes */
+    int log2_terms;       /* in shared memory, where there are 16, 32 or 64 */
     int shared;
 };
 
 #if GOP_SM80
 
-enum { OUTER_MMA_THREADS = OUTER_MMA_M / 16 * 32, OUTER_MMA_PAD = 8 };
+enum { OUTER_MMA_THREADS = 128, OUTER_MMA_PAD = 8 };
+/* Columns of a warp, whose rows of results in shared memory have so many items. */
+enum { OUTER_MMA_COLUMNS = 128, OUTER_MMA_LINE = OUTER_MMA_COLUMNS + OUTER_MMA_PAD };
 
 /* LINES lines of an operand, or, of the other order, its terms, in shared memory; these are
  * padded so that ldmatrix meets all banks. */
 template <typename T, int LINES> struct outer_mma_tile {
+    enum { THREADS = OUTER_MMA_THREADS };
     T *items;
     int along, log2_terms, pitch;
 
@@ -39,39 +49,101 @@ template <typename T, int LINES> struct outer_mma_tile {
     }
     GOP_DEVICE T *end(void) const { return items + (along ? LINES : 1 << log2_terms) * pitch; }
 
-    /* A thread's share of 16 terms of them, MANY neighbours at a time; 0 stands for what does
-     * not exist. All that a thread brings is on its way before it waits for the first. */
-    template <int MANY> struct share {
-        enum { EACH = LINES * 16 / MANY / OUTER_MMA_THREADS };
-        thin_group<T, MANY> at[EACH];
-    };
-    template <int MANY> GOP_DEVICE int across(void) const /* threads of a line, or term */
+    /* Copies MANY neighbours at a time. What lies beyond the terms is 0; no result that is
+     * stored hangs on lines that do not exist. */
+    template <int MANY> GOP_DEVICE void copy_by(const T *from, int64_t line, int64_t term,
+                                                int lines, int terms) const
     {
-        return along ? 16 / MANY : LINES / MANY;
-    }
-    template <int MANY> GOP_DEVICE void fetch(share<MANY> &to, const T *from, int64_t line,
-                                              int64_t term, int lines, int terms) const
-    {
-        const int t = threadIdx.x, x = t % across<MANY>() * MANY, y = t / across<MANY>();
-        const int step = OUTER_MMA_THREADS / across<MANY>();
-        const int64_t far = along ? line : term;
-        const int exist = x < (along ? terms : lines) ? (along ? lines : terms) : 0;
-        from += x * (along ? term : line) + y * far;
+        const int t = threadIdx.x;
+        if (along) {
+            enum { WIDTH = 16 / MANY, STEP = THREADS / WIDTH };
+            const int x = t % WIDTH * MANY;
+            for (int l = x; l < (terms + 15) / 16 * 16; l += 16)
+#pragma unroll 4
+                for (int i = t / WIDTH; i < lines; i += STEP)
+                    cp_async<2 * MANY>(address_in_shared(items + i * pitch + l),
+                                       l < terms ? from + i * line + l * term : from,
+                                       l < terms);
+        } else {
+            enum { ALL = LINES / MANY, WIDTH = ALL < THREADS ? +ALL : +THREADS };
+            enum { STEP = THREADS / WIDTH };
+#pragma unroll 2
+            for (int l = t / WIDTH; l < terms; l += STEP)
 #pragma unroll
-        for (int e = 0; e < share<MANY>::EACH; e++, from += step * far) {
-            to.at[e] = {};
-            if (y + e * step < exist)
-                to.at[e] = *reinterpret_cast<const thin_group<T, MANY> *>(from);
+                for (int i = t % WIDTH * MANY; i < LINES; i += WIDTH * MANY)
+                    if (i < lines)
+                        cp_async<2 * MANY>(address_in_shared(items + l * pitch + i),
+                                           from + i * line + l * term, true);
         }
     }
-    template <int MANY> GOP_DEVICE void put(const share<MANY> &of, int first_term) const
+    GOP_DEVICE void copy(const T *from, int64_t line, int64_t term, int lines, int terms,
+                         int many) const
     {
-        const int t = threadIdx.x, step = OUTER_MMA_THREADS / across<MANY>();
-        T *const to = items + first_term * (along ? 1 : pitch) + t / across<MANY>() * pitch +
-                      t % across<MANY>() * MANY;
+        const uint4 zero = {};
+        if (many == 8) copy_by<8>(from, line, term, lines, terms);
+        else if (many == 2) copy_by<2>(from, line, term, lines, terms);
+        if (along || many == 1) return;
+        const int absent = ((terms + 15) / 16 * 16 - terms) * (pitch / 8);
+        for (int at = threadIdx.x; at < absent; at += THREADS)
+            *reinterpret_cast<uint4 *>(items + terms * pitch + at * 8) = zero;
+    }
+
+    /* One by one: a thread's share of 16 terms, as much at a time as registers hold. All of it
+     * is on its way before the thread waits for the first. Where a line of memory is longer
+     * than the threads, these take ROUND pieces of it. */
+    enum { EACH = LINES * 16 / THREADS, MOST = EACH < 16 ? +EACH : 16, PARTS = EACH / MOST };
+    enum { ROUND = LINES > THREADS ? LINES / THREADS : 1, WIDTH = LINES / ROUND };
+    struct share {
+        T at[MOST];
+    };
+    struct stride { /* from one to the next, or from ROUND to ROUND */
+        int line, lines, terms;
+    };
+    GOP_DEVICE stride strides(void) const
+    {
+        if (along) return {THREADS / 16, ROUND * THREADS / 16, 0};
+        return {WIDTH, 0, THREADS / WIDTH};
+    }
+    GOP_DEVICE void begin(int part, int &i, int &l) const
+    {
+        const int t = threadIdx.x;
+        i = along ? t / 16 + part * MOST * (THREADS / 16) : t % WIDTH;
+        l = along ? t % 16 : t / WIDTH + part * MOST / ROUND * (THREADS / WIDTH);
+    }
+    GOP_DEVICE void fetch(share &to, int part, const T *from, int64_t line, int64_t term,
+                          int lines, int terms) const
+    {
+        const stride by = strides();
+        const int64_t near = by.line * line, far = by.lines * line + by.terms * term;
+        int i, l;
+        begin(part, i, l);
+        from += i * line + l * term;
+        /* What there is in the direction in which `far` goes. */
+        const int step = along ? by.lines : by.terms;
+        int left = along ? (l < terms ? lines - i : 0) : terms - l;
+        if (ROUND == 1 && !along && i >= lines) left = 0;
 #pragma unroll
-        for (int e = 0; e < share<MANY>::EACH; e++)
-            *reinterpret_cast<thin_group<T, MANY> *>(to + e * step * pitch) = of.at[e];
+        for (int e = 0; e < MOST; e += ROUND, from += far, left -= step)
+#pragma unroll
+            for (int r = 0; r < ROUND; r++) {
+                const int after = r * by.line;
+                to.at[e + r] = {};
+                if (left > (along ? after : 0) && (ROUND == 1 || along || i + after < lines))
+                    to.at[e + r] = from[r * near];
+            }
+    }
+    GOP_DEVICE void put(const share &of, int part, int first) const
+    {
+        const stride by = strides();
+        const int near = by.line * (along ? pitch : 1);
+        const int far = along ? by.lines * pitch : by.terms * pitch;
+        int i, l;
+        begin(part, i, l);
+        T *to = items + (along ? i * pitch + first + l : (first + l) * pitch + i);
+#pragma unroll
+        for (int e = 0; e < MOST; e += ROUND, to += far)
+#pragma unroll
+            for (int r = 0; r < ROUND; r++) to[r * near] = of.at[e + r];
     }
 
     /* Fragments of 16 lines and 16 terms, as mma.sync takes a's, or b's two. */
@@ -87,20 +159,26 @@ template <typename T, int LINES> struct outer_mma_tile {
     }
 };
 
-/* A warp's 16 rows of results, rounded, into its shared memory: row r `odd` items later, if its
- * place in memory is. */
-template <int LINE, typename T, int ACROSS>
-GOP_DEVICE void outer_mma_round(T *results, const float (&sum)[ACROSS][4], bool odd, bool odder)
+/* How many items after a group of 16 bytes this one lies. */
+template <typename T> GOP_DEVICE int outer_mma_later(const T *at)
+{
+    return (int)((uintptr_t)at / sizeof(T) % 8);
+}
+
+/* A warp's 16 rows of results, rounded, into its shared memory: each so many items later as
+ * its place in memory is, so that groups of 16 bytes there are groups here. */
+template <typename T, int ACROSS>
+GOP_DEVICE void outer_mma_round(T *results, const float (&sum)[ACROSS][4], int later, int other)
 {
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        const bool later = half ? odder : odd;
-        T *const to = results + (lane / 4 + half * 8) * LINE + lane % 4 * 2 + later;
+        const int shift = half ? other : later;
+        T *const to = results + (lane / 4 + half * 8) * OUTER_MMA_LINE + lane % 4 * 2 + shift;
 #pragma unroll
         for (int n = 0; n < ACROSS; n++) {
             const uint32_t two = cvt_rn_two(sum[n][half * 2], sum[n][half * 2 + 1], T());
-            if (later) {
+            if (shift % 2) {
                 to[n * 8] = {(uint16_t)two};
                 to[n * 8 + 1] = {(uint16_t)(two >> 16)};
             } else {
@@ -110,89 +188,99 @@ GOP_DEVICE void outer_mma_round(T *results, const float (&sum)[ACROSS][4], bool 
     }
 }
 
-/* Stores them, 16 bytes at a time. */
-template <int N, typename T> GOP_DEVICE void
-outer_mma_store_wide(T *out, const T *results, int64_t row, int rows, int columns)
-{
-    enum { V = 8, EACH = N / V, LINE = N + OUTER_MMA_PAD };
-#pragma unroll
-    for (int e = 0; e < EACH / 2; e++) {
-        const int at = e * 32 + threadIdx.x % 32, i = at / EACH, j = at % EACH * V;
-        if (i < rows && j < columns)
-            *reinterpret_cast<uint4 *>(out + i * row + j) =
-                *reinterpret_cast<const uint4 *>(results + i * LINE + j);
-    }
-}
-
-/* The same by words of two; those at a row's ends may be of one. */
-template <int N, typename T>
+/* Stores them: what fills 16 bytes, a lane each; */
+template <typename T>
 GOP_DEVICE void outer_mma_store(T *out, const T *results, int64_t row, int rows, int columns)
 {
+    enum { V = 8, WIDTH = OUTER_MMA_COLUMNS / V };
     const int lane = threadIdx.x % 32;
-#pragma unroll 4
-    for (int i = 0; i < 16; i++, out += row, results += N + OUTER_MMA_PAD) {
-        if (i >= rows) break;
-        const int later = (int)((uintptr_t)out / sizeof(T) % 2);
 #pragma unroll
-        for (int e = 0; e <= N / 64; e++) {
-            const int j = e * 64 + lane * 2; /* of the results in shared memory */
-            if (j >= columns + later || (e == N / 64 && lane > 0)) continue;
-            const T *const from = results + j;
-            T *const to = out + j - later;
-            if (j >= later && j + 1 < columns + later)
-                *reinterpret_cast<uint32_t *>(to) = *reinterpret_cast<const uint32_t *>(from);
-            else if (j >= later) to[0] = from[0];
-            else if (columns > 0) to[1] = from[1];
-        }
+    for (int e = 0; e < WIDTH / 2; e++) {
+        const int i = e * 2 + lane / WIDTH;
+        T *const to = out + i * row;
+        const int later = outer_mma_later(to), j = lane % WIDTH * V - later;
+        if (i < rows && j >= 0 && j + V <= columns)
+            *reinterpret_cast<uint4 *>(to + j) =
+                *reinterpret_cast<const uint4 *>(results + i * OUTER_MMA_LINE + j + later);
     }
 }
 
-template <typename T, bool WIDE_A, bool WIDE_B>
-__global__ void __launch_bounds__(OUTER_MMA_THREADS, 7 + (WIDE_A & WIDE_B))
+/* then what is left at both ends of a row, by groups of four, two and one: a lane has an end.
+ */
+template <typename T>
+GOP_DEVICE void outer_mma_edges(T *out, const T *results, int64_t row, int rows, int columns)
+{
+    const int lane = threadIdx.x % 32, i = lane % 16;
+    if (i >= rows) return;
+    const bool is_head = lane < 16;
+    T *to = out + i * row;
+    const int later = outer_mma_later(to), end = later + columns;
+    const T *from = results + i * OUTER_MMA_LINE + later;
+    if (later > 0 && end < 8) { /* of neither end: one by one */
+        for (int j = 0; is_head && j < columns; j++) to[j] = from[j];
+        return;
+    }
+    const int length = is_head ? (8 - later) % 8 : end % 8;
+    if (!is_head) to += columns - length, from += columns - length;
+    const auto put = [&](auto group) {
+        enum { MANY = decltype(group)::value };
+        typedef thin_group<T, MANY> some;
+        const int at = is_head ? length & (MANY - 1) : length & -2 * MANY;
+        if (length & MANY)
+            *reinterpret_cast<some *>(to + at) = *reinterpret_cast<const some *>(from + at);
+    };
+    put(std::integral_constant<int, 4>());
+    put(std::integral_constant<int, 2>());
+    put(std::integral_constant<int, 1>());
+}
+
+template <typename T, int M> __global__ void __launch_bounds__(OUTER_MMA_THREADS, 7)
     matmul_outer_mma_kernel(const matmul_product<T> p, const outer_mma_plan way)
 {
-    enum { M = OUTER_MMA_M, N = OUTER_MMA_N, ACROSS = N / 8, LINE = N + OUTER_MMA_PAD };
-    enum { STEPS = WIDE_A && WIDE_B ? 2 : 1 };
+    enum { N = OUTER_MMA_OUTPUTS / M, DOWN = M / 16, ACROSS = OUTER_MMA_COLUMNS / 8 };
     extern __shared__ __align__(16) unsigned char shared[];
-    T *const items = reinterpret_cast<T *>(shared);
     const matmul_geometry &g = p.g;
     const matmul_tile<T> tile = outer_tile_of<M, N>(p);
-    const int terms = (int)tile.terms, first = threadIdx.x / 32 * 16; /* row of the warp */
+    const int terms = (int)tile.terms, warp = threadIdx.x / 32;
 
-    /* Both operands, all terms; those of two steps are on their way at once. */
+    /* Both operands, all terms. */
     typedef outer_mma_tile<T, M> of_a;
     typedef outer_mma_tile<T, N> of_b;
-    const of_a a(items, way.a_along, way.log2_terms);
+    const of_a a(reinterpret_cast<T *>(shared), way.a_along, way.log2_terms);
     const of_b b(a.end(), way.b_along, way.log2_terms);
+    b.copy(tile.b, g.b_col, g.b_row, tile.columns, terms, way.b_many);
+    a.copy(tile.a, g.a_row, g.a_col, tile.rows, terms, way.a_many);
+    cp_async_commit_group();
 #pragma unroll 1
-    for (int l = 0; l < terms; l += STEPS * 16) {
-        typename of_a::template share<WIDE_A ? 8 : 1> some_a[STEPS];
-        typename of_b::template share<WIDE_B ? 8 : 1> some_b[STEPS];
-#pragma unroll
-        for (int e = 0; e < STEPS; e++) {
-            const int at = l + e * 16;
-            a.fetch(some_a[e], tile.a + at * g.a_col, g.a_row, g.a_col, tile.rows, terms - at);
-            b.fetch(some_b[e], tile.b + at * g.b_row, g.b_col, g.b_row, tile.columns,
-                    terms - at);
+    for (int l = 0; l < terms && (way.a_many == 1 || way.b_many == 1); l += 16)
+#pragma unroll 1
+        for (int part = 0; part < of_b::PARTS; part++) {
+            const bool has_a = way.a_many == 1 && part == 0, has_b = way.b_many == 1;
+            typename of_a::share some_a;
+            typename of_b::share some_b;
+            if (has_a)
+                a.fetch(some_a, 0, tile.a + l * g.a_col, g.a_row, g.a_col, tile.rows,
+                        terms - l);
+            if (has_b)
+                b.fetch(some_b, part, tile.b + l * g.b_row, g.b_col, g.b_row, tile.columns,
+                        terms - l);
+            if (has_a) a.put(some_a, 0, l);
+            if (has_b) b.put(some_b, part, l);
         }
-#pragma unroll
-        for (int e = 0; e < STEPS; e++)
-            if (e == 0 || l + e * 16 < terms) {
-                a.put(some_a[e], l + e * 16);
-                b.put(some_b[e], l + e * 16);
-            }
-    }
+    cp_async_wait_group<0>();
     __syncthreads();
 
-    /* A warp multiplies 16 rows, half of the columns at a time. */
-    T *const results = b.end() + first * LINE;
-    T *const out = (T *)p.out + tile.out + first * g.out_row;
-    const int rows = tile.rows - first;
+    /* A warp multiplies 16 rows and 128 columns, half of these at a time. */
+    const int first = warp % DOWN * 16, column = warp / DOWN * OUTER_MMA_COLUMNS;
+    const int rows = tile.rows - first, columns = tile.columns - column;
+    if (rows <= 0 || columns <= 0) return;
+    const int here = columns < OUTER_MMA_COLUMNS ? columns : +OUTER_MMA_COLUMNS;
+    T *const results = b.end() + warp * 16 * OUTER_MMA_LINE;
+    T *const out = (T *)p.out + tile.out + first * g.out_row + column;
     const T *const place = out + threadIdx.x % 32 / 4 * g.out_row;
-    const auto is_odd = [](const T *at) { return (uintptr_t)at / sizeof(T) % 2 != 0; };
-    const bool odd = is_odd(place), odder = is_odd(place + 8 * g.out_row);
+    const int later = outer_mma_later(place), other = outer_mma_later(place + 8 * g.out_row);
 #pragma unroll 1
-    for (int column = 0; column < N; column += N / 2) {
+    for (int j = 0; j < here; j += OUTER_MMA_COLUMNS / 2) {
         float sum[ACROSS / 2][4] = {};
 #pragma unroll 1
         for (int l = 0; l < terms; l += 16) {
@@ -201,18 +289,18 @@ __global__ void __launch_bounds__(OUTER_MMA_THREADS, 7 + (WIDE_A & WIDE_B))
 #pragma unroll
             for (int n = 0; n < ACROSS / 2; n += 2) {
                 uint32_t fb[4];
-                b.template load<true>(fb, column + n * 8, l);
+                b.template load<true>(fb, column + j + n * 8, l);
                 mma_sync(sum[n], fa, {fb[0], fb[1]}, T());
                 mma_sync(sum[n + 1], fa, {fb[2], fb[3]}, T());
             }
         }
-        outer_mma_round<LINE>(results + column, sum, odd, odder);
+        outer_mma_round(results + j, sum, later, other);
     }
 
     /* Epilogue: a warp waits for no other. */
     __syncwarp();
-    if (way.wide_out) outer_mma_store_wide<N>(out, results, g.out_row, rows, tile.columns);
-    else outer_mma_store<N>(out, results, g.out_row, rows, tile.columns);
+    outer_mma_store(out, results, g.out_row, rows, here);
+    if (way.edges) outer_mma_edges(out, results, g.out_row, rows, here);
 }
 
 template <typename T>
@@ -220,12 +308,15 @@ static gop_status matmul_outer_mma(gop_ctx *ctx, const gop_task *task, int64_t s
 {
     const outer_mma_plan &plan = *GOP_OWN(const outer_mma_plan, task->plan);
     const matmul_product<T> p = matmul_product_of<T>(task, matmul_part_of(task, step));
-    const unsigned blocks = matmul_tile_count<OUTER_MMA_M, OUTER_MMA_N>(p);
-    static void (*const kernels[2][2])(const matmul_product<T>, const outer_mma_plan) = {
-        {matmul_outer_mma_kernel<T, false, false>, matmul_outer_mma_kernel<T, false, true>},
-        {matmul_outer_mma_kernel<T, true, false>, matmul_outer_mma_kernel<T, true, true>}};
-    return GOP_LAUNCH(ctx, kernels[plan.wide_a][plan.wide_b], blocks, OUTER_MMA_THREADS,
-                      (size_t)plan.shared, p, plan);
+    const auto launch = [&](auto rows) {
+        enum { M = decltype(rows)::value };
+        return GOP_LAUNCH(ctx, (matmul_outer_mma_kernel<T, M>),
+                          (matmul_tile_count<M, OUTER_MMA_OUTPUTS / M>(p)), OUTER_MMA_THREADS,
+                          (size_t)plan.shared, p, plan);
+    };
+    return plan.way == 0   ? launch(std::integral_constant<int, 16>())
+           : plan.way == 1 ? launch(std::integral_constant<int, 32>())
+                           : launch(std::integral_constant<int, 64>());
 }
 #define LAUNCHES                                                                               \
     {                                                                                          \
@@ -238,6 +329,22 @@ static gop_status matmul_outer_mma(gop_ctx *ctx, const gop_task *task, int64_t s
     }
 #endif
 
+/* The tile of the least time: blocks, and lines that they bring. Warps that store are as many
+ * with each. Beside a line of 16 terms, a block takes the time of so many of them. */
+static int outer_mma_way(const gop_gemm &g)
+{
+    enum { BLOCK = 264 };
+    int best = 0;
+    int64_t least = INT64_MAX;
+    for (int way = OUTER_MMA_WAYS - 1; way >= 0; way--) {
+        const int64_t m = 16 << way, n = OUTER_MMA_OUTPUTS / m;
+        const int64_t time =
+            blocks_for(g.m, m) * blocks_for(g.n, n) * (BLOCK + (m + n) * blocks_for(g.k, 16));
+        if (time < least) least = time, best = way;
+    }
+    return best;
+}
+
 static gop_status matmul_outer_mma_plan(const gop_ctx *ctx, const gop_task *task,
                                         gop_plan *plan)
 {
@@ -245,20 +352,30 @@ static gop_status matmul_outer_mma_plan(const gop_ctx *ctx, const gop_task *task
         gop_has_code(ctx, "matmul: kernel 'outer_mma'", 8, "whose tensor cores take halves"));
     const gop_gemm &g = task->geometry.gemm;
     GOP_TRY(outer_takes(g, "outer_mma"));
-    matmul_plan_steps(ctx, task, 1, plan);
+    matmul_plan_steps(ctx, task, 1, plan, 16);
     outer_mma_plan *const p = GOP_OWN(outer_mma_plan, plan);
     const tiling_of of = tiling_of_task(ctx, task);
-    p->a_along = of.a_along, p->b_along = of.b_along;
-    p->wide_a = of.a_wide, p->wide_b = of.b_wide;
-    p->wide_out = matmul_wide(g, g.out, task->out[0].data, 1, g.out_row, g.n, 8);
+    const auto brought = [&](const int64_t *batch, const void *data, int64_t line, int64_t term,
+                             int64_t lines, bool along) {
+        const auto fits = [&](int many) {
+            return along ? matmul_wide(g, batch, data, term, line, g.k, many, 2 * many)
+                         : matmul_wide(g, batch, data, line, g.k > 1 ? term : 0, lines, many,
+                                       2 * many);
+        };
+        return fits(8) ? 8 : fits(2) ? 2 : 1;
+    };
+    p->a_along = of.a_along && g.k > 1, p->b_along = of.b_along && g.k > 1;
+    p->a_many = brought(g.a, task->in[0].data, g.a_row, g.a_col, g.m, p->a_along);
+    p->b_many = brought(g.b, task->in[1].data, g.b_col, g.b_row, g.n, p->b_along);
+    p->way = outer_mma_way(g);
+    p->edges = !matmul_wide(g, g.out, task->out[0].data, 1, g.out_row, g.n, 8);
     p->log2_terms = g.k > 32 ? 6 : g.k > 16 ? 5 : 4;
     const auto items = [&](int lines, bool along) {
         const int terms = 1 << p->log2_terms, pad = 8;
         return along ? lines * (terms + pad) : terms * (lines + pad);
     };
-    const int both = items(OUTER_MMA_M, of.a_along) + items(OUTER_MMA_N, of.b_along);
-    const int results = OUTER_MMA_M * (OUTER_MMA_N + 8);
-    p->shared = 2 * (both + results);
+    const int m = 16 << p->way, n = OUTER_MMA_OUTPUTS / m, warps = 4, results = 16 * (128 + 8);
+    p->shared = 2 * (items(m, p->a_along) + items(n, p->b_along) + warps * results);
     return GOP_OK;
 }
 

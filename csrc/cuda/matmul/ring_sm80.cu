@@ -170,7 +170,8 @@ GOP_DEVICE void ring_store(const matmul_product<T> &p, const thin_block &block, 
         }
 }
 
-template <typename T, bool ALONG, int NT> __global__ void __launch_bounds__(THIN_THREADS, 2)
+template <typename T, bool ALONG, int NT>
+__global__ void __launch_bounds__(THIN_THREADS, (ring_shape<T, ALONG, NT>::BLOCKS))
     matmul_ring_kernel(const matmul_product<T> p, const uint8_t *factors, const int64_t stages,
                        const int many, unsigned *wanted)
 {
@@ -252,23 +253,26 @@ static gop_status matmul_ring(gop_ctx *ctx, const gop_task *task, int64_t)
     uint8_t *const factors = (uint8_t *)task->scratch + plan.cut.pack_at;
     unsigned *const wanted =
         shape::SPLIT ? (unsigned *)((uint8_t *)task->scratch + plan.at_wanted) : nullptr;
-    const dim3 packers((unsigned)blocks_for(plan.each, 256),
+    const int threads = plan.each < 256 ? (int)plan.each : 256;
+    const dim3 packers((unsigned)blocks_for(plan.each, threads),
                        (unsigned)(p.g.batches < 65535 ? p.g.batches : 65535));
     typedef std::conditional_t<shape::HALVES, uint16_t, T> P; /* halves are laid out as bits */
     const matmul_product<P> as_bits = {p.g, (const P *)p.a, (const P *)p.b, p.out, p.part};
+    const int64_t stages = blocks_for(plan.cut.chunk, shape::TERMS); /* short sums need few */
+    const size_t shared =
+        (size_t)((stages < shape::STAGES ? stages : shape::STAGES) * shape::BYTES);
     const bool added = plan.cut.split > 1; /* two kernels become one graph */
-    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, !added, matmul_ring_pack_kernel<P>, packers, 256, 0,
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, !added, matmul_ring_pack_kernel<P>, packers, threads, 0,
                                 as_bits, factors, plan.stages, plan.each, wanted, ALONG,
                                 plan.cut.way));
     if (added)
         GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, true, (matmul_ring_kernel<T, ALONG, NT>),
-                                    (unsigned)plan.cut.blocks, THIN_THREADS,
-                                    shape::STAGES * shape::BYTES, p, factors, plan.stages,
-                                    plan.many, wanted));
+                                    (unsigned)plan.cut.blocks, THIN_THREADS, shared, p, factors,
+                                    plan.stages, plan.many, wanted));
     else
-        GOP_TRY(GOP_LAUNCH_EARLY(
-            ctx, (matmul_ring_kernel<T, ALONG, NT>), (unsigned)plan.cut.blocks, THIN_THREADS,
-            shape::STAGES * shape::BYTES, p, factors, plan.stages, plan.many, wanted));
+        GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_ring_kernel<T, ALONG, NT>),
+                                 (unsigned)plan.cut.blocks, THIN_THREADS, shared, p, factors,
+                                 plan.stages, plan.many, wanted));
     GOP_TRY(thin_add_partials<T>(ctx, task, p.part));
     if constexpr (shape::SPLIT) {
         matmul_part whole = {0, p.g.batches, 0, task->geometry.gemm.m, 1, p.g.k, 0};

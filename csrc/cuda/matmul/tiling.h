@@ -453,7 +453,7 @@ static inline matmul_tiling mma_tiling(const tiling_of &p)
         const int64_t blocks =
             blocks_for(p.m, tiles[way][0]) * blocks_for(p.n, tiles[way][1]) * p.batches;
         const int64_t time = blocks_for(blocks, p.processors) * tiles[way][2];
-        if (way > 0 && (time >= least || !p.a_wide || !p.b_wide)) continue;
+        if (way > 0 && (time >= least || !p.quads)) continue; /* words: too many copies */
         least = time;
         best.way = way;
         best.lines = tiles[way][0], best.columns = tiles[way][1], best.blocks = blocks;
