@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import engine
 import numpy as np
 import pytest
@@ -116,6 +118,20 @@ def test_every_class_of_precision_keeps_its_bound(device, kernel, precision):
             except gpuops.KernelRefusedError:
                 continue
             keeps_bound(got, kind, shape, device, kernel, precision)
+
+
+@pytest.mark.sampled(every=1)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_few_lines_of_any_length(dtype):
+    """Tiles of every size, both orders, lines that end within a vector, one segment and two."""
+    rng = np.random.default_rng(12)
+    for m, n, k in itertools.product((1, 2, 3, 5), (2, 3, 4, 9), (15, 16, 39, 1030, 8200)):
+        x, y = (rng.integers(-3, 4, (lines, k)).astype(dtype) for lines in (m, n))
+        same_bits(gpuops.matmul(x, y.T), x @ y.T)
+        same_bits(gpuops.matmul(y, y.T), y @ y.T)
+    apart = np.zeros((3, 2, 64), dtype)  # rows that map to one set of the cache
+    apart[:, 1] = y[:3, :64]
+    same_bits(gpuops.matmul(apart[:, 1], y[:, :64].T), apart[:, 1] @ y[:, :64].T)
 
 
 @pytest.mark.parametrize("shape", [(8, 5000), (64, 300), (300, 300)])

@@ -10,7 +10,12 @@
 
 #include "core/ops/csr.h"
 
-enum { PIECE = 1 << 18 }; /* indices between two looks at Ctrl-C */
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
+enum {
+    PIECE = 1 << 18, /* indices between two looks at Ctrl-C */
+    AHEAD = 1 << 10, /* bytes of data between what is read and what is asked for */
+};
 
 typedef struct csr {
     const void *data, *indices, *indptr;
@@ -26,7 +31,7 @@ typedef struct csr {
 /* ---- the diagonal: terms add up in stored order and in their own dtype, as in the kernels
  * ---- */
 
-static inline void add_item(const void *data, gop_dtype dtype, int64_t p, double sum[2])
+static ALWAYS_INLINE void add_item(const void *data, gop_dtype dtype, int64_t p, double sum[2])
 {
     const float *f = data;
     const double *d = data;
@@ -36,7 +41,7 @@ static inline void add_item(const void *data, gop_dtype dtype, int64_t p, double
     else sum[0] = (float)sum[0] + f[2 * p], sum[1] = (float)sum[1] + f[2 * p + 1];
 }
 
-static inline void keep_item(void *data, gop_dtype dtype, int64_t i, const double sum[2])
+static ALWAYS_INLINE void keep_item(void *data, gop_dtype dtype, int64_t i, const double sum[2])
 {
     float *f = data;
     double *d = data;
@@ -47,18 +52,18 @@ static inline void keep_item(void *data, gop_dtype dtype, int64_t i, const doubl
 }
 
 /* Whether the diagonal's sum in row i, terms [begin, end), is a zero; `found` of its terms. */
-static inline int is_zero(const csr *a, const int index64, int64_t i, int64_t begin,
-                          int64_t end, int *found)
+static ALWAYS_INLINE int is_zero(const csr *a, const int index64, const gop_dtype dtype,
+                                 int64_t i, int64_t begin, int64_t end, int *found)
 {
     double sum[2] = {-0.0, -0.0}; /* as a step's own sum begins */
     int hits = 0;
     for (int64_t p = begin; p < end; p += 4)
         for (int hit = gop_hits(a->indices, index64, p, end, i); hit; hit &= hit - 1) {
-            add_item(a->data, a->dtype, p + __builtin_ctz((unsigned)hit), sum);
+            add_item(a->data, dtype, p + __builtin_ctz((unsigned)hit), sum);
             hits++;
         }
     *found = hits;
-    if (a->diagonal) keep_item(a->diagonal, a->dtype, i, sum);
+    if (a->diagonal) keep_item(a->diagonal, dtype, i, sum);
     return sum[0] == 0.0 && sum[1] == 0.0;
 }
 
@@ -73,24 +78,12 @@ static gop_status zero_diagonal(const char *op, int64_t row, int stored)
 
 /* ---- the pass ---- */
 
-/* Whether one of the row starts from begin to end comes after the next. */
-static inline int bad_starts(csr *a, const int index64, int64_t begin, int64_t end)
+/* Keeps the terms of the longest row so far. */
+static void keep_longest(csr *a, int64_t longest)
 {
-    int decreases = 0;
-    uint64_t longest = 0;
-    for (int64_t i = begin; i < end; i++) {
-        const int64_t here = gop_index_at(a->indptr, index64, i);
-        const int64_t next = gop_index_at(a->indptr, index64, i + 1);
-        decreases |= next < here;
-        const uint64_t terms = (uint64_t)next - (uint64_t)here;
-        longest = terms > longest ? terms : longest;
-    }
-    if (decreases) return 1;
     int64_t so_far = atomic_load_explicit(&a->longest, memory_order_relaxed);
-    while ((int64_t)longest > so_far &&
-           !atomic_compare_exchange_weak(&a->longest, &so_far, (int64_t)longest)) {
+    while (longest > so_far && !atomic_compare_exchange_weak(&a->longest, &so_far, longest)) {
     }
-    return decreases;
 }
 
 /* Whether one of the indices is outside [0, n): the sign of index | (n - 1 - index). */
@@ -109,20 +102,28 @@ static inline int bad_indices(const csr *a, const int index64, int64_t begin, in
     return (int)(sign >> 31);
 }
 
-/* `index64` is a constant where this is inlined. */
-static inline int bad_rows(csr *a, const int index64, int64_t begin, int64_t end)
+/* `index64` and `dtype` are constants where this is inlined. */
+static ALWAYS_INLINE int bad_rows(csr *a, const int index64, const gop_dtype dtype,
+                                  int64_t begin, int64_t end)
 {
-    /* Read once, and rows again below: another thread may write to the caller's arrays. */
-    int64_t from = gop_index_at(a->indptr, index64, begin),
-            to = gop_index_at(a->indptr, index64, end);
-    if (from < 0 || to > a->stored || bad_starts(a, index64, begin, end)) return 1;
-    if (bad_indices(a, index64, from, to)) return 1;
-    for (int64_t i = begin; a->divides && i < end; i++) {
+    const int64_t first = gop_index_at(a->indptr, index64, begin),
+                  last = gop_index_at(a->indptr, index64, end),
+                  size = a->divides ? gop_dtype_size(dtype) : 0;
+    if (first < 0 || last > a->stored || bad_indices(a, index64, first, last)) return 1;
+    int64_t longest = 0, next = first;
+    for (int64_t i = begin; i < end; i++) {
+        /* Each start is read once, and checked: another thread may write to the array. */
+        const int64_t here = next;
         int found;
-        from = gop_index_at(a->indptr, index64, i),
-        to = gop_index_at(a->indptr, index64, i + 1);
-        if (from < 0 || to > a->stored || is_zero(a, index64, i, from, to, &found)) return 1;
+        next = gop_index_at(a->indptr, index64, i + 1);
+        if (next < here || next > a->stored) return 1;
+        longest = next - here > longest ? next - here : longest;
+        if (!a->divides) continue;
+        /* One item of a row is read, which no processor foresees. */
+        __builtin_prefetch((const char *)a->data + here * size + AHEAD);
+        if (is_zero(a, index64, dtype, i, here, next, &found)) return 1;
     }
+    keep_longest(a, longest);
     return 0;
 }
 
@@ -131,7 +132,10 @@ static void check_piece(void *argument, int64_t begin, int64_t end, int worker)
     csr *a = argument;
     (void)worker;
     if (atomic_load_explicit(&a->bad, memory_order_relaxed)) return;
-    const int bad = a->index64 ? bad_rows(a, 1, begin, end) : bad_rows(a, 0, begin, end);
+    const int bad = a->index64                ? bad_rows(a, 1, a->dtype, begin, end)
+                    : a->dtype == GOP_FLOAT64 ? bad_rows(a, 0, GOP_FLOAT64, begin, end)
+                    : a->dtype == GOP_FLOAT32 ? bad_rows(a, 0, GOP_FLOAT32, begin, end)
+                                              : bad_rows(a, 0, a->dtype, begin, end);
     if (bad) atomic_store_explicit(&a->bad, 1, memory_order_relaxed);
 }
 
@@ -178,7 +182,8 @@ static gop_status find_bad(const char *op, const csr *a)
         const int64_t from = gop_index_at(a->indptr, a->index64, i);
         const int64_t to = gop_index_at(a->indptr, a->index64, i + 1);
         if (from < 0 || to > a->stored) continue;
-        if (is_zero(a, a->index64, i, from, to, &found)) return zero_diagonal(op, i, found);
+        if (is_zero(a, a->index64, a->dtype, i, from, to, &found))
+            return zero_diagonal(op, i, found);
     }
     return GOP_OK; /* what was wrong was mended meanwhile by another thread */
 }

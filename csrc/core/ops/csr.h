@@ -6,6 +6,10 @@
 
 #include "core/core.h"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 static inline int64_t gop_index_at(const void *index, int index64, int64_t p)
 {
     return index64 ? ((const int64_t *)index)[p] : ((const int32_t *)index)[p];
@@ -16,6 +20,12 @@ static inline int64_t gop_index_at(const void *index, int index64, int64_t p)
 static inline int gop_hits(const void *indices, const int index64, int64_t p, int64_t end,
                            int64_t i)
 {
+#if defined(__SSE2__)
+    if (!index64 && p + 4 <= end) {
+        const __m128i four = _mm_loadu_si128((const __m128i_u *)((const int32_t *)indices + p));
+        return _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(four, _mm_set1_epi32((int)i))));
+    }
+#endif
     int hit = gop_index_at(indices, index64, p) == i;
     if (p + 4 <= end) {
         hit |= (gop_index_at(indices, index64, p + 1) == i) << 1;

@@ -13,8 +13,9 @@
 
 enum {
     COPIED = 1 << 16, /* items of a piece */
-    BESIDE = 64,      /* rows that are copied column by column */
-    SIDE = 8,         /* columns for which a step reads a sparse matrix once */
+    BESIDE = 8,       /* rows that are copied column by column */
+    SIDE = 8,         /* columns of a stencil's step, at least */
+    CSR_SIDE = 32,    /* the same of a sparse matrix, which is read once for all of them */
     HELD = 1 << 18,   /* bytes of a group's vectors: half of a small L2 cache */
 };
 
@@ -37,7 +38,8 @@ static int64_t solve_width(const gop_task *task)
     const gop_jacobi_step_params *p = &task->call->params.jacobi.step;
     if (!p->csr && !p->grid.axes) return g->k;
     const int64_t fit = HELD / (4 * (g->n + 1) * gop_dtype_size(task->in[0].dtype));
-    return gop_smaller(g->k, fit > SIDE ? fit / SIDE * SIDE : SIDE);
+    const int64_t side = p->csr ? CSR_SIDE : SIDE;
+    return gop_smaller(g->k, fit > side ? fit / side * side : side);
 }
 
 /* Sets the layout of a group. Columns are interleaved, so that a row works on vectors, if
@@ -70,6 +72,13 @@ typedef struct solve_copy {
 static inline void solve_copy_rows(const solve_copy *copy, int64_t begin, int64_t end,
                                    const size_t size)
 {
+    const int64_t item = (int64_t)size;
+    if (copy->to_column == item && copy->from_column == item) {
+        for (int64_t i = begin; i < end; i++)
+            memcpy(copy->to + i * copy->to_row, copy->from + i * copy->from_row,
+                   size * (size_t)copy->k);
+        return;
+    }
     for (int64_t first = begin; first < end; first += BESIDE) {
         const int64_t last = gop_smaller(first + BESIDE, end);
         for (int64_t c = 0; c < copy->k; c++) {

@@ -241,10 +241,68 @@ static void FN(wide_batch)(const FN(system) * s, const FN(of_width) * of, int64_
     of->update(s, first, last, c, x, sum, diagonal);
 }
 
+/* Computes the sums of a row for columns [c, c + width), at most FULL. */
+static ALWAYS_INLINE void FN(full_sums)(const FN(system) * s, csr_row row, int64_t c, int width,
+                                        T *lane, T *restrict sum)
+{
+    const FN(panel) x = {s->x + c, s->g.x_row};
+    switch (row.end - row.begin) {
+#define CASE(count)                                                                            \
+    case count:                                                                                \
+        FN(wide_short_row)(s, s->g.index64, width, count, row.begin, x, sum);                  \
+        break;
+        CASE(1)
+        CASE(2)
+        CASE(3)
+        CASE(4)
+        CASE(5)
+        CASE(6)
+        CASE(7)
+        CASE(8)
+#undef CASE
+    default:
+        for (int j = 0; j < width; j += WIDE) {
+            const FN(panel) part = {x.first + j, x.row};
+            FN(wide_long_row)(s, width - j < WIDE ? width - j : WIDE, row, part, lane, sum + j);
+        }
+    }
+}
+
+/* Computes rows [begin, end) one by one, for all columns, so that memory is read and written in
+ * order. Rows of x, f and the outputs are contiguous. */
+static void FN(full_rows)(const FN(system) * s, int64_t begin, int64_t end, T *lane)
+{
+    const gop_jacobi *const g = &s->g;
+    T found[WIDE_BATCH], sum[FULL];
+    for (int64_t first = begin; first < end; first += WIDE_BATCH) {
+        const int64_t last = gop_smaller(first + WIDE_BATCH, end);
+        const T *const diagonal = FN(csr_diagonals)(s, g->index64, first, last, found);
+        for (int64_t i = first; i < last; i++) {
+            const csr_row row = row_of(s->indptr, g->index64, i, s->stored);
+            const T d = s->has_alpha ? POSITIVE_ZERO : diagonal[i - first];
+            for (int64_t c = 0; c < g->k; c += FULL) {
+                const int width = (int)gop_smaller(g->k - c, FULL);
+                const T *restrict f = s->f + i * g->f_row + c, *x = s->x + i * g->x_row + c;
+                T *restrict out = s->out + i * g->out_row + c;
+                FN(full_sums)(s, row, c, width, lane, sum);
+                for (int j = 0; j < width; j++) out[j] = FN(step)(s, sum[j], f[j], x[j], d);
+                if (!s->residual) continue;
+                T *restrict residual = s->residual + i * g->residual_row + c;
+                for (int j = 0; j < width; j++) residual[j] = FN(minus)(f[j], sum[j]);
+            }
+        }
+    }
+}
+
 static void FN(wide_rows)(void *argument, int64_t begin, int64_t end, int worker)
 {
     const FN(system) local = *(const FN(system) *)argument, *s = &local;
     T *const lane = (T *)(s->scratch + worker * s->room), found[WIDE_BATCH];
+    if (!s->panels && s->g.k > WIDE && s->g.f_col == 1 && s->g.out_col == 1 &&
+        (!s->residual || s->g.residual_col == 1)) {
+        FN(full_rows)(s, begin, end, lane);
+        return;
+    }
     /* With many columns a batch has few rows, so that whole rows of x, f and out stay in the L1
      * cache. Panels have short rows, so a batch has as many as fit. */
     const int64_t some = s->panels ? WIDE_BATCH : WIDE_BATCH * WIDE / s->g.k;
@@ -281,6 +339,7 @@ static void FN(copy_panels)(void *argument, int64_t begin, int64_t end, int work
 
 enum {
     WIDE = 8,         /* columns of a panel */
+    FULL = 64,        /* most columns at a time where rows are contiguous */
     SHORT_TERMS = 8,  /* most terms of a row whose lanes are in registers */
     WIDE_BATCH = 128, /* rows that are updated at once */
 };

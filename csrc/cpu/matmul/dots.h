@@ -101,6 +101,18 @@ static void FN(dots)(int64_t outputs, int64_t count, const T *b, int64_t line, c
 }
 
 #if !IS_COMPLEX
+/* Half a vector at an address; volatile, since GCC otherwise loads it again for each use. */
+typedef R FN(half_anywhere)
+    __attribute__((vector_size(VECTOR / 2), aligned(sizeof(R)), may_alias));
+#define HALF_AT(from) (*(const volatile FN(half_anywhere) *)(from))
+
+/* Asks for what lines have AHEAD of here: the first cache does not ask for as many streams. */
+static ALWAYS_INLINE void FN(fetch_lines)(const int lines, const T *from, int64_t line)
+{
+#pragma GCC unroll 16
+    for (int j = 0; j < lines; j++) __builtin_prefetch((const char *)(from + j * line) + AHEAD);
+}
+
 /* Adds the products of `left` terms, at most TILE_BYTES, to the tile's lanes. */
 static ALWAYS_INLINE void FN(tile_terms)(const int rows, const int lines, int64_t left,
                                          const T *b, int64_t line, const T *x, int64_t x_row,
@@ -128,6 +140,41 @@ static ALWAYS_INLINE void FN(tile_terms)(const int rows, const int lines, int64_
     }
 }
 
+/* Adds the products of the whole steps of `count` terms to the tile's lanes, by half vectors:
+ * where the caches' speed decides, these take fewer cycles if lines do not begin at multiples
+ * of a vector. Returns the number of terms. */
+static ALWAYS_INLINE int64_t FN(tile_halves)(const int rows, const int lines, int64_t count,
+                                             const T *b, int64_t line, const T *x,
+                                             int64_t x_row, V (*sum)[TILE_PARTS])
+{
+    enum { N = FN(N) / 2 };
+    H half[HALVED][2];
+#pragma GCC unroll 16
+    for (int o = 0; o < rows * lines; o++) half[o][0] = half[o][1] = (H){0};
+    int64_t l = 0;
+    for (; l + 2 * N <= count; l += 2 * N) {
+        FN(fetch_lines)(rows, x + l, x_row);
+        FN(fetch_lines)(lines, b + l, line);
+#pragma GCC unroll 2
+        for (int v = 0; v < 2; v++) {
+            H with[MOST_ROWS];
+#pragma GCC unroll 4
+            for (int i = 0; i < rows; i++) with[i] = HALF_AT(x + i * x_row + l + v * N);
+#pragma GCC unroll 8
+            for (int j = 0; j < lines; j++) {
+                const H here = HALF_AT(b + j * line + l + v * N);
+#pragma GCC unroll 4
+                for (int i = 0; i < rows; i++)
+                    half[j * rows + i][v] = HFN(fma)(here, with[i], half[j * rows + i][v]);
+            }
+        }
+    }
+#pragma GCC unroll 16
+    for (int o = 0; o < rows * lines; o++) memcpy(sum[o], half[o], sizeof half[o]);
+    return l;
+}
+#undef HALF_AT
+
 /* Computes the dot products of `lines` lines of b with `rows` rows of x. Each loaded vector is
  * used with all lines of the other side. Term l goes to lane l mod (TILE_BYTES / sizeof(T)). */
 static ALWAYS_INLINE void FN(dot_tile)(const int rows, const int lines, int64_t count,
@@ -141,8 +188,13 @@ static ALWAYS_INLINE void FN(dot_tile)(const int rows, const int lines, int64_t 
 #pragma GCC unroll 4
         for (int v = 0; v < TILE_PARTS; v++) sum[o][v] = (V){0};
     int64_t l = 0;
-    for (; l + STEP <= count; l += STEP)
+    if (VECTOR == 64 && rows * lines <= HALVED)
+        l = FN(tile_halves)(rows, lines, count, b, line, x, x_row, sum);
+    for (; l + STEP <= count; l += STEP) {
+        FN(fetch_lines)(rows, x + l, x_row);
+        FN(fetch_lines)(lines, b + l, line);
         FN(tile_terms)(rows, lines, STEP, b + l, line, x + l, x_row, sum);
+    }
     if (l < count) FN(tile_terms)(rows, lines, count - l, b + l, line, x + l, x_row, sum);
     R each[WIDE];
 #pragma GCC unroll 16
@@ -205,7 +257,8 @@ static void FN(dots_of_rows)(int64_t rows, int64_t outputs, int64_t count, const
 /* Multiplies one segment of `rows` lines of x by `outputs` lines of b, in a grid of nearly
  * equal tiles. If b is x, only tiles that reach above the diagonal are computed. */
 static void FN(dots_of_few)(int64_t rows, int64_t outputs, int64_t count, const T *b,
-                            int64_t line, const T *x, int64_t x_row, T *out, int is_mirrored)
+                            int64_t line, const T *x, int64_t x_row, T *out, int64_t out_row,
+                            int64_t out_step, int is_mirrored)
 {
 #if !IS_COMPLEX
     const int64_t across = (outputs + GRID_LINES - 1) / GRID_LINES;
@@ -218,8 +271,8 @@ static void FN(dots_of_few)(int64_t rows, int64_t outputs, int64_t count, const 
 #define CASE(h, w)                                                                             \
     case 8 * h + w:                                                                            \
         if (h <= GRID_ROWS && w <= GRID_LINES) FN(dot_tile)                                    \
-        (h, w, count, b + j * line, line, x + i * x_row, x_row, out + i * outputs + j,         \
-         outputs, 1);                                                                          \
+        (h, w, count, b + j * line, line, x + i * x_row, x_row,                                \
+         out + i * out_row + j * out_step, out_row, out_step);                                 \
         break;
 #define CASES(h) CASE(h, 1) CASE(h, 2) CASE(h, 3) CASE(h, 4)
             switch (8 * (i_end - i) + j_end - j) {
@@ -231,7 +284,7 @@ static void FN(dots_of_few)(int64_t rows, int64_t outputs, int64_t count, const 
 #else
     (void)is_mirrored;
     for (int64_t i = 0; i < rows; i++)
-        FN(dots)(outputs, count, b, line, x + i * x_row, out + i * outputs, 1);
+        FN(dots)(outputs, count, b, line, x + i * x_row, out + i * out_row, out_step);
 #endif
 }
 #endif
@@ -253,16 +306,22 @@ enum {
     TILE_ROWS = VECTOR == 64 ? 4 : 3,
     MOST_ROWS = 4,
     APART = 16,
+    HALVED = 9,  /* most outputs of a tile whose sums are half vectors */
+    AHEAD = 512, /* bytes between what a tile reads and what it asks for */
 };
 /* Few long lines times few: most lines, of real and of complex numbers; most lines that are not
- * packed; fewest terms; bytes of a line in a segment, so that all lines stay in the caches; the
- * size of a tile. */
+ * packed, and the distance of rows that map to one cache set; fewest terms; bytes of a line in
+ * a segment, so that all lines stay in the first cache, and the same for the fewest lines,
+ * which are read once or stay in the second; the size of a tile. */
 enum {
     FEW_LINES = 24,
     FEW_COMPLEX = 4,
     FEW_APART = 4,
-    FEW_TERMS = 1 << 12,
+    FEW_MEET = 1 << 11,
+    FEW_TERMS = 16,
     FEW_BYTES = 1 << 12,
+    FEWEST_LINES = 4,
+    FEWEST_BYTES = 1 << 15,
     GRID_ROWS = VECTOR == 64 ? 4 : 2,
     GRID_LINES = VECTOR == 64 ? 4 : 3,
 };

@@ -124,9 +124,11 @@ static void FN(vector_pieces)(void *argument, int64_t begin, int64_t end, int wo
             x = own;
         }
         if (p->is_few) FN(dots_of_few)
-        (p->s.m, width, count, b, p->s.b_col, x, apart, out, p->is_mirrored);
+        (p->s.m, width, count, b, p->s.b_col, x, apart, out, row, step, p->is_mirrored);
         else FN(dots_of_rows)(p->s.m, width, count, b, p->s.b_col, x, apart, out, row, step);
         packed = part;
+        for (int64_t i = 1; i < p->s.m && p->is_mirrored && p->segments == 1; i++)
+            for (int64_t j = 0; j < i; j++) out[i * row + j * step] = out[j * row + i * step];
     }
 }
 
@@ -239,8 +241,8 @@ static int way_of(const sides *p, gop_dtype dtype)
     const int64_t most = !is_real ? DOT_ROWS : is_cached ? MOST_ROWS : MOST_ROWS - 1;
     if (p->m <= most && p->b_row == 1 && p->k >= SHORTEST && (p->m == 1 || p->n >= LINES))
         return DOTS;
-    if (p->a_col == 1 && p->b_row == 1 && p->k >= FEW_TERMS && p->m <= p->n &&
-        p->n <= (is_real ? FEW_LINES : FEW_COMPLEX))
+    if (p->a_col == 1 && p->b_row == 1 && p->k >= FEW_TERMS && p->k >= 2 * p->n &&
+        p->m <= p->n && p->n <= (is_real ? FEW_LINES : FEW_COMPLEX))
         return FEW_DOTS;
     const int is_large = p->m == 1 || p->n * item > CACHED / (p->k + 1) * 4;
     const int is_wide =
@@ -271,6 +273,7 @@ static gop_status matmul_vector_plan(const gop_ctx *ctx, const gop_task *task, g
     const gop_gemm *g = &task->geometry.gemm;
     const gop_dtype dtype = task->out[0].dtype;
     const int64_t item = gop_dtype_size(dtype);
+    const int is_real = gop_dtype_kind(dtype) != 'c';
     sides s = sides_of(g, 0);
     int way = way_of(&s, dtype);
     if (!way) {
@@ -290,7 +293,10 @@ static gop_status matmul_vector_plan(const gop_ctx *ctx, const gop_task *task, g
     p->is_dots = way != SWEEPS;
     p->is_mirrored = p->is_few && is_own_transpose(task->call);
     p->workers = ctx->info.processors;
-    p->segment = p->is_few ? FEW_BYTES / item : p->is_dots ? SEGMENT : KC;
+    const int are_fewest = is_real && s.n <= FEWEST_LINES;
+    p->segment = p->is_few    ? (are_fewest ? FEWEST_BYTES : FEW_BYTES) / item
+                 : p->is_dots ? SEGMENT
+                              : KC;
     p->segments = (s.k + p->segment - 1) / p->segment;
     p->width = p->is_few     ? s.n
                : !p->is_dots ? swept_width(p, g->batches, item)
@@ -298,7 +304,9 @@ static gop_status matmul_vector_plan(const gop_ctx *ctx, const gop_task *task, g
                              : 16 / s.m * 6;
     p->pieces = (s.n + p->width - 1) / p->width * p->segments;
     /* Rows that are a power of two apart map to one cache set, so several rows are packed. */
-    p->is_packed = p->is_dots && (s.a_col != 1 || (p->is_few ? s.n > FEW_APART : s.m > 1));
+    const int meet = s.a_row * item % FEW_MEET == 0;
+    p->is_packed =
+        p->is_dots && (s.a_col != 1 || (p->is_few ? s.n > FEW_APART && meet : s.m > 1));
     p->own = (size_t)(item * s.m *
                       (!p->is_dots    ? KC
                        : p->is_packed ? gop_smaller(s.k, p->segment) + APART
