@@ -58,7 +58,7 @@ static inline void pass(const void *pc, const char *frame, int compares)
     if (!w) return;
     const ptrdiff_t room = frame - w->fiber->stack;
     const int rests = !compares && (--w->time_slice < 0 || room < GOP_FIBER_RESERVE);
-    const gop_sim_path *path = w->lane->path;
+    const gop_sim_path *path = w->paths ? w->lane->path : NULL; /* a lane is seldom near */
     if (rests) rest_and_record(w, pc, room);
     else if (path && (must_wait(w->lane, (uintptr_t)pc) || path->steps == GOP_SIM_STEPS))
         wait_and_record(w, pc, compares);
