@@ -226,8 +226,8 @@ def build_cuda(target: Path) -> dict:
         # no loops, but is instantiated as often as the kernel: it need not be inlined.
         if source.stem != "together":
             chosen = ["-O1" if flag == "-O3" else flag for flag in chosen]
-        # Code that nobody runs need not be fast: half of the time. What only ptxas' optimiser
-        # warns of, a wgmma that waits for others, concerns these files alone.
+        # Code that nobody runs need not be fast: half of the time. But wgmma is compiled as for
+        # a release: ptxas makes other code of it without its optimiser.
         if not source.stem.endswith("_sm90"):
             chosen += QUICK
         steps.append(compile_step(toolkit.command, chosen, source))

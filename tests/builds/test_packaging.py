@@ -383,7 +383,7 @@ def test_a_failed_backend_is_a_sentence_and_a_log(clone, tmp_path, name, told):
         assert done.stderr.count("error") >= 150
 
 
-def test_ci_compiles_quickly_but_what_only_the_optimiser_warns_of(clone):
+def test_ci_compiles_quickly_but_for_files_of_wgmma(clone):
     nvcc = NVCC.replace("*probe.cu*", "*probe.cu*|*-c*")  # makes them all
     asked = {"NVCC": script(clone.parent / "tools" / "nvcc", nvcc), "GPUOPS_CUDA": "1"}
     asked |= {"GPUOPS_CUDA_ARCHS": "75 90", "GPUOPS_CUDA_QUICK": "1"}
