@@ -10,6 +10,8 @@ gpuops/_build_info.json for gpuops.show_config().
     GPUOPS_OPENCL=auto|0|1  the same; it needs no OpenCL, which is looked for when it is used
     GPUOPS_CUDA_ARCHS       "90a", "80 90a 120+PTX", "native", "all"; without it, native where
                             a GPU answers and all elsewhere
+    GPUOPS_CUDA_QUICK=1     CUDA kernels are compiled in half of the time, and are slower: for
+                            CI, which runs none of them
     GPUOPS_CPU_LEVELS=all|native  native: the CPU's kernels for this machine's processor, a
                             third of the time; such a build runs on no lesser one
     NVCC, CUDA_HOME, NVCC_CCBIN, CC, CXX, CFLAGS, MAX_JOBS, GPUOPS_WERROR=1, GPUOPS_LINKER
@@ -46,6 +48,7 @@ CSRC = Path("csrc")
 BUILD = ROOT / "build" / "objects"
 IS_DARWIN = sys.platform == "darwin"
 WERROR = os.environ.get("GPUOPS_WERROR") == "1"
+QUICK = ["--Ofast-compile=max"] if os.environ.get("GPUOPS_CUDA_QUICK") == "1" else []
 # A free-threaded interpreter has no limited API: it gets a module of its own version.
 ABI3 = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
@@ -223,6 +226,10 @@ def build_cuda(target: Path) -> dict:
         # no loops, but is instantiated as often as the kernel: it need not be inlined.
         if source.stem != "together":
             chosen = ["-O1" if flag == "-O3" else flag for flag in chosen]
+        # Code that nobody runs need not be fast: half of the time. But wgmma is compiled as for
+        # a release: ptxas makes other code of it without its optimiser.
+        if not source.stem.endswith("_sm90"):
+            chosen += QUICK
         steps.append(compile_step(toolkit.command, chosen, source))
     run_steps(steps, "cuda")
     exports = BUILD / "backend.map"
@@ -236,7 +243,7 @@ def build_cuda(target: Path) -> dict:
         "nvcc": shlex.join(toolkit.command).replace(f"{ROOT}/", ""),
         "version": toolkit.version,
         "archs": toolkit.archs,
-        "flags": shlex.join([*toolkit.flags, *gencode(toolkit.archs)]),
+        "flags": shlex.join([*toolkit.flags, *QUICK, *gencode(toolkit.archs)]),
     }
 
 

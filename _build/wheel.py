@@ -134,6 +134,8 @@ def main(archs: list[str]) -> None:
     if has_cuda:
         if archs in ([], ["all"]):
             archs = RELEASE_ARCHS.split()
+            if os.environ.get("GPUOPS_CUDA_QUICK") == "1":
+                sys.exit("a release's kernels are fast: unset GPUOPS_CUDA_QUICK, which is CI's")
         os.environ |= {"GPUOPS_CUDA": "1", "GPUOPS_CUDA_ARCHS": " ".join(archs)}
     wheels = made(has_cuda)
     with tempfile.TemporaryDirectory() as folder:

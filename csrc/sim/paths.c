@@ -26,23 +26,43 @@ static int must_wait(const gop_sim_lane *lane, uintptr_t pc)
     return pc < lane->passed && !lane->met && pc != lane->entered;
 }
 
-/* Records a step. If the lane's path is full, the lane first pauses until its whole warp has
+static inline void record(gop_sim_worker *w, const void *pc, int compares)
+{
+    if (!compares) w->lane->entered = (uintptr_t)pc, w->lane->met = 0;
+    w->lane->passed = (uintptr_t)pc;
+    note_step(w->lane->path, 2 * (uintptr_t)pc + (uintptr_t)compares);
+}
+
+/* What a step does rarely. If the lane's path is full, the lane pauses until its whole warp has
  * stopped. */
-static void pass(const void *pc, int compares)
+static __attribute__((noinline)) void wait_and_record(gop_sim_worker *w, const void *pc,
+                                                      int compares)
+{
+    if (must_wait(w->lane, (uintptr_t)pc)) gop_sim_stop_behind(w);
+    if (w->lane->path->steps == GOP_SIM_STEPS) gop_sim_pause(w);
+    record(w, pc, compares);
+}
+
+static __attribute__((noinline)) void rest_and_record(gop_sim_worker *w, const void *pc,
+                                                      ptrdiff_t room)
+{
+    gop_sim_rest(w, pc, room);
+    if (w->lane->path) wait_and_record(w, pc, 0);
+}
+
+/* Every basic block and every comparison comes here. What is rare is called last, so that the
+ * usual way saves no registers. */
+static inline void pass(const void *pc, const char *frame, int compares)
 {
     gop_sim_worker *w = gop_sim_here;
     if (!w) return;
-    if (!compares) {
-        const ptrdiff_t room = (char *)__builtin_frame_address(0) - w->fiber->stack;
-        if (--w->time_slice < 0 || room < GOP_FIBER_RESERVE) gop_sim_rest(w, pc, room);
-    }
-    gop_sim_path *path = w->lane->path;
-    if (!path) return;
-    if (must_wait(w->lane, (uintptr_t)pc)) gop_sim_stop_behind(w);
-    if (!compares) w->lane->entered = (uintptr_t)pc, w->lane->met = 0;
-    w->lane->passed = (uintptr_t)pc;
-    if (path->steps == GOP_SIM_STEPS) gop_sim_pause(w);
-    note_step(path, 2 * (uintptr_t)pc + (uintptr_t)compares);
+    const ptrdiff_t room = frame - w->fiber->stack;
+    const int rests = !compares && (--w->time_slice < 0 || room < GOP_FIBER_RESERVE);
+    const gop_sim_path *path = w->paths ? w->lane->path : NULL; /* a lane is seldom near */
+    if (rests) rest_and_record(w, pc, room);
+    else if (path && (must_wait(w->lane, (uintptr_t)pc) || path->steps == GOP_SIM_STEPS))
+        wait_and_record(w, pc, compares);
+    else if (path) record(w, pc, compares);
 }
 
 #pragma GCC visibility push(default) /* for kernels that Python compiles */
@@ -51,7 +71,7 @@ static void pass(const void *pc, int compares)
     void __sanitizer_cov_trace_##name(__VA_ARGS__);                                            \
     void __sanitizer_cov_trace_##name(__VA_ARGS__)                                             \
     {                                                                                          \
-        pass(__builtin_return_address(0), compares);                                           \
+        pass(__builtin_return_address(0), __builtin_frame_address(0), compares);               \
     }
 #define COMPARES(name, type)                                                                   \
     PASSES(name, 1, type a __attribute__((unused)), type b __attribute__((unused)))

@@ -35,7 +35,8 @@ _STORED = re.compile(
     r"\b(?P<name>\w+)\s*(?:\[(?:[^][]|\[[^][]*\])*\]\s*)+"
     r"(?P<and_loaded>[-+*/%&|^]|<<|>>)?=(?!=)"
 )
-_CONSTANT = re.compile(r"\b(?:const|constexpr)\s+(?:int|unsigned)\s+(\w+)\s*=\s*(\d+)\s*;")
+# It begins with a plain word, which is found many times faster than either of two.
+_CONSTANT = re.compile(r"const(?:expr)?\s+(?:int|unsigned)\s+(\w+)\s*=\s*(\d+)\s*;")
 # Of the libraries of kernels, their shared variables by site.
 variables: dict[str, dict[int, Shared]] = {}
 

@@ -79,7 +79,7 @@ def build(clone: Path, code: str, **environment: str) -> subprocess.CompletedPro
     tools = clone.parent / "tools"
     unset = (
         *("NVCC", "CUDA_HOME", "CFLAGS", "PYTHONPATH"),
-        *("GPUOPS_CUDA_ARCHS", "GPUOPS_WERROR"),
+        *("GPUOPS_CUDA_ARCHS", "GPUOPS_CUDA_QUICK", "GPUOPS_WERROR"),
     )
     return subprocess.run(
         [sys.executable, "-W", "ignore", "-c", f"from _build import backend as hooks; {code}"],
@@ -204,6 +204,10 @@ def test_a_release_without_an_architecture_fails(monkeypatch, tmp_path):
         wheel.main(["75", "90a"])
     holds["archs"] = RELEASE_ARCHS.split()
     wheel.main([])
+    os.environ["GPUOPS_CUDA_QUICK"] = "1"
+    with pytest.raises(SystemExit, match="unset GPUOPS_CUDA_QUICK"):
+        wheel.main([])
+    del os.environ["GPUOPS_CUDA_QUICK"]
     facts["cpu_levels"] = ["avx2"]
     with pytest.raises(SystemExit, match="find the levels baseline, avx2 here, not avx2"):
         wheel.main([])
@@ -377,6 +381,21 @@ def test_a_failed_backend_is_a_sentence_and_a_log(clone, tmp_path, name, told):
         word, value = [*cause.items()][-1]
         assert f"{word}={value}, but the {name} backend was not built: " in done.stderr
         assert done.stderr.count("error") >= 150
+
+
+def test_ci_compiles_quickly_but_for_files_of_wgmma(clone):
+    nvcc = NVCC.replace("*probe.cu*", "*probe.cu*|*-c*")  # makes them all
+    asked = {"NVCC": script(clone.parent / "tools" / "nvcc", nvcc), "GPUOPS_CUDA": "1"}
+    asked |= {"GPUOPS_CUDA_ARCHS": "75 90", "GPUOPS_CUDA_QUICK": "1"}
+    done = build(clone, "hooks.build_wheel('dist')", **asked)
+    assert done.returncode == 0, done.stderr
+    found = {True: set(), False: set()}
+    for command in clone.glob("build/objects/cuda/*/*.o.cmd"):
+        found["--Ofast-compile=max" in command.read_text()].add(command.name)
+    assert "columns.o.cmd" in found[True]
+    assert found[False]
+    assert all(name.endswith("_sm90.o.cmd") for name in found[False])
+    assert not [name for name in found[True] if name.endswith("_sm90.o.cmd")]
 
 
 def test_make_goes_on_without_a_compiler_that_does_not_work(clone):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from engine import backends, random, same_bits
+from engine import backends, of_turn, random, same_bits
 
 import gpuops
 from gpuops import _core
@@ -48,19 +48,28 @@ def test_tiles_of_rows_add_alike(dtype):
                 _core.set_cpu_level(None)
 
 
+WHOLE = ["bool", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
+LINES = [(9, 64, 0), (33, 2000, 0), (64, 257, 3), (130, 48, 0), (3, 5000, 1)]
+
+
+@pytest.mark.sampled
 @pytest.mark.parametrize("device", [d for d in backends() if d in ("sim", "cuda")])
 @pytest.mark.parametrize("kernel", ["gemv_row", "gemv_col"])
-@pytest.mark.parametrize("dtype", ["bool", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
-def test_a_matrix_of_integers_times_a_vector(dtype, kernel, device):
-    """Sums wrap as NumPy's do, by loads of 16 bytes and of items, in any layout."""
+@pytest.mark.parametrize("dtype", WHOLE)
+def test_a_matrix_of_integers_times_a_vector(dtype, kernel, device, everything):
+    """Sums wrap as NumPy's do, by loads of 16 bytes and of items, in any layout. A signed and
+    its unsigned type share a kernel: of two, each takes half of the calls on sim."""
     rng = np.random.default_rng(5)
-    for m, k, at in ((9, 64, 0), (33, 2000, 0), (64, 257, 3), (130, 48, 0), (3, 5000, 1)):
+    calls = [(*shape, layout) for shape in LINES for layout in ("C", "F", "reversed")]
+    for m, k, at, layout in of_turn(
+        calls, 2, everything, "matmul", device, kernel, WHOLE.index(dtype)
+    ):
         whole = rng.integers(-100, 100, (m, k + at))
         a = (whole > 90 if dtype == "bool" else whole.astype(dtype))[:, at:]
         x = a[0].copy()
-        for b in (a, np.asfortranarray(a), a[::-1]):
-            want = b @ x
-            same_bits(gpuops.matmul(b, x, device=device, kernel=kernel), want)
-            same_bits(gpuops.matmul(x, b.T, device=device, kernel=kernel), want)
+        b = {"C": a, "F": np.asfortranarray(a), "reversed": a[::-1]}[layout]
+        want = b @ x
+        same_bits(gpuops.matmul(b, x, device=device, kernel=kernel), want)
+        same_bits(gpuops.matmul(x, b.T, device=device, kernel=kernel), want)
     with pytest.raises(gpuops.KernelRefusedError, match="few rows or columns, at most 1"):
         gpuops.matmul(a, a.T[:, :2], device=device, kernel=kernel)
