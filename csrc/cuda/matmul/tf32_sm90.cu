@@ -9,7 +9,7 @@
  */
 #include "cuda/common/cluster.h"
 #include "cuda/common/pipeline.h"
-#include "cuda/common/wgmma_tf32.h"
+#include "cuda/common/wgmma.h"
 #include "cuda/matmul/wgmma_f16.h"
 
 /* A block has 256 lines of the operand that is multiplied from shared memory, the wide one, and
@@ -275,7 +275,7 @@ template <bool ALONG> GOP_DEVICE void tf32_multiply(const tf32_work &w, const ui
                     wgmma_add_tf32(sum, factors[s] + 4 * l,
                                    wide + (slot * TF32_SLOT + l * 32) / 16, begun || l > 0);
                 wgmma_commit();
-                wgmma_wait_but_one();
+                wgmma_wait<1>();
                 wgmma_hold(factors[1 - s]);
                 if (begun && lane < TF32_CLUSTER) mbarrier_arrive_cluster(empty + before, lane);
                 before = slot;
