@@ -57,14 +57,21 @@ template <int CLUSTER> GOP_DEVICE void gemm_sync(void)
 
 /* ---- the persistent tile scheduler ---- */
 
-/* A block's items of a schedule: from `first` on every `step`. */
-template <int ROWS, int COLUMNS, int SHARING = 1> struct persistent_tiles {
+/* A block's items of a schedule, or its cluster's: every `step` from `first` on. With SHARING
+ * the blocks of a cluster have a slice each of a tile's sums. */
+template <int ROWS, int COLUMNS, int CLUSTER = 1, bool SHARING = false>
+struct persistent_tiles {
     const tile_schedule &schedule;
     int first, last, step, rank;
 
+    GOP_DEVICE persistent_tiles(const tile_schedule &t, int begin, int end, int of_cluster = 0)
+        : schedule(t), first(begin + (int)blockIdx.x / CLUSTER), last(end),
+          step((int)gridDim.x / CLUSTER), rank(of_cluster)
+    {
+    }
     GOP_DEVICE tile_item at(int i) const
     {
-        return tile_item_of<ROWS, COLUMNS, SHARING>(schedule, i, rank);
+        return tile_item_of<ROWS, COLUMNS, SHARING ? CLUSTER : 1>(schedule, i, rank);
     }
 };
 

@@ -90,7 +90,7 @@ static gop_status tf32_copy(gop_ctx *ctx, const straight_operand &o, const gop_g
 
 /* A pair of slots is multiplied at once; behind them results on their way out. */
 typedef gemm_ring<TF32_SLOTS, TF32_SLOT, 8 * TF32_RESULTS * 4, 2> tf32_ring;
-typedef persistent_tiles<TF32_WIDE, TF32_LINE> tf32_tiles;
+typedef persistent_tiles<TF32_WIDE, TF32_LINE, TF32_CLUSTER> tf32_tiles;
 
 /* One thread keeps the ring full. */
 template <bool ALONG> GOP_DEVICE void tf32_fetch(const tf32_work &w, const tf32_ring &ring,
@@ -289,8 +289,7 @@ template <bool ALONG> __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREA
 {
     const tf32_ring ring;
     const int rank = cluster_rank();
-    const tf32_tiles tiles = {w.schedule, w.first + (int)blockIdx.x / TF32_CLUSTER, w.last,
-                              (int)gridDim.x / TF32_CLUSTER, 0};
+    const tf32_tiles tiles(w.schedule, w.first, w.last);
     if (threadIdx.x == 0) ring.init(1, 8 * TF32_CLUSTER); /* consumer warps */
     cluster_sync();
     gemm_specialise(
