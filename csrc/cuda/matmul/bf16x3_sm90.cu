@@ -471,12 +471,12 @@ static double bf16x3_time(const gop_ctx *ctx, const bf16x3_plan &plan)
     enum { ADDING = 1000, PART = 80, PART_OF_TWO = 220 };
     const bf16x3_job &job = plan.job;
     const int64_t processors = ctx->info.processors > 1 ? ctx->info.processors : 2;
-    const int64_t each = plan.waves == 2 ? TWO_WAVES : STAGE + plan.columns * COLUMN;
+    const double each = plan.waves == 2 ? TWO_WAVES : STAGE + plan.columns * COLUMN;
     const int64_t parts = job.items - job.whole;
-    const int64_t computing = tile_waves(job, plan.cluster, processors, each, AROUND);
+    const double computing = tile_waves(job, plan.cluster, processors, each, AROUND);
     const int64_t adding = parts * plan.columns * (plan.waves == 2 ? PART_OF_TWO : PART) / 128;
-    return (double)(computing + adding + (parts ? ADDING : 0) +
-                    (plan.cluster > 1 ? MEETING : 0));
+    return computing + (double)(adding + (parts ? ADDING : 0)) +
+           (plan.cluster > 1 ? MEETING : 0);
 }
 
 /* Chooses the fastest tile and cut: if one wave has all tiles, the blocks of a cluster share

@@ -15,12 +15,10 @@
 /* The SMs compute one tile each at a time: a wave. Large tiles load less; small ones leave
  * fewer SMs idle in the last wave, whose tiles can also be cut along l. The unit of time is a
  * block of terms of a large tile. */
-struct engine_cut {
-    int waves;            /* tiles of 128 rows that a block computes */
-    int cluster;          /* blocks side by side that share them */
-    int tiles_m, tiles_n; /* of a product, each a cluster's */
-    int tiles;
-    int whole, slices, items;
+struct engine_cut : tile_schedule {
+    int waves;   /* tiles of 128 rows that a block computes */
+    int cluster; /* blocks side by side that share them */
+    int each;    /* tiles of a product */
     double time; /* in blocks of terms of a large tile */
 };
 
@@ -31,18 +29,13 @@ struct engine_pace {
 };
 static const engine_pace SPLIT_PACE = {0.52, 0.55}, SINGLE_PACE = {0.52, 0.55, 5.5};
 
-static inline double cut_time(int64_t wave, int64_t tiles, int blocks, double each, double part,
-                              int slices, double less)
+static inline double cut_time(const engine_cut &cut, int64_t slots, double each, double less)
 {
     const double around = 0.75 * less;                      /* beginning and end of a tile */
     const double fold = 2 * less, fold_part = 0.017 * less; /* adding parts */
-    const int64_t rest = tiles % wave;
-    double time = (double)(tiles / wave) * (blocks * each + around);
-    if (rest == 0) return time;
-    const int64_t waves = (rest * slices + wave - 1) / wave;
-    time += (double)waves * ((blocks + slices - 1) / slices * each + around);
-    if (slices > 1) time += fold + (double)(rest * slices) * part * fold_part;
-    return time;
+    const int parts = cut.items - cut.whole;
+    return tile_waves(cut, 1, slots, each, around) +
+           (parts ? fold + parts * cut.waves * cut.cluster * fold_part : 0);
 }
 
 /* Depends only on the device and the shape, and so do the bits. `unit`: blocks that are added
@@ -58,22 +51,18 @@ static inline engine_cut cut_of(const gop_ctx *ctx, int64_t products, int64_t ro
         const int waves = way[0], cluster = way[1];
         if (mirrored && waves != cluster) continue;
         const int64_t m = blocks_for(rows, 128 * waves), n = blocks_for(columns, 128 * cluster);
-        const int64_t each = mirrored ? m * (m + 1) / 2 : m * n, tiles = each * products;
-        const int64_t wave = processors / cluster, rest = tiles % wave;
+        const int64_t wave = processors / cluster;
+        const double each = waves == 2 ? 1 : cluster == 2 ? pace.shared : pace.single;
         for (int slices = 1; slices <= MOST_SLICES; slices++) {
-            if (slices > 1 && (rest == 0 || blocks / unit / slices < 2)) continue;
-            const double time = cut_time(wave, tiles, blocks,
-                                         waves == 2     ? 1
-                                         : cluster == 2 ? pace.shared
-                                                        : pace.single,
-                                         waves * cluster, slices, pace.less);
-            if (best.items && time >= best.time) continue;
-            best.time = time;
-            best.waves = waves, best.cluster = cluster;
-            best.tiles_m = (int)m, best.tiles_n = (int)n, best.tiles = (int)each;
-            best.slices = slices;
-            best.whole = (int)(slices > 1 ? tiles - rest : tiles);
-            best.items = best.whole + (int)(tiles - best.whole) * slices;
+            engine_cut cut;
+            cut.waves = waves, cut.cluster = cluster;
+            cut.each = (int)(mirrored ? m * (m + 1) / 2 : m * n);
+            (tile_schedule &)cut = tile_schedule_of(1, cut.each, products, 16 / waves,
+                                                    blocks / unit, wave, slices);
+            cut.down = (int)m, cut.across = (int)n;
+            if (slices > 1 && (cut.whole == cut.tiles || cut.stages / slices < 2)) continue;
+            cut.time = cut_time(cut, wave, unit * each, pace.less);
+            if (best.items == 0 || cut.time < best.time) best = cut;
         }
     }
     return best;
@@ -83,7 +72,7 @@ static inline engine_cut cut_of(const gop_ctx *ctx, int64_t products, int64_t ro
 static inline size_t cut_parts(const engine_cut &cut)
 {
     const size_t tile = (size_t)(cut.waves * cut.cluster) * 128 * 128 * sizeof(float);
-    return cut.slices > 1 ? (size_t)(cut.items - cut.whole) * tile : 0;
+    return (size_t)(cut.items - cut.whole) * tile;
 }
 
 /* ---- the plan ---- */
@@ -250,7 +239,7 @@ static image_job image_job_of(const split_plan &plan, const split_step<T> &s)
     a.line = g.a_row, a.term = g.a_col, a.lines = p.part.rows;
     a.to = s.scratch;
     a.tile = 128 * s.cut->waves;
-    a.padded = s.cut->tiles_m * 128 * s.cut->waves;
+    a.padded = s.cut->down * 128 * s.cut->waves;
     a.product = a.padded * line_bytes;
     a.shared = same_for_all(g, g.a);
     a.transposed = distance(g.a_row) < distance(g.a_col);
@@ -260,7 +249,7 @@ static image_job image_job_of(const split_plan &plan, const split_step<T> &s)
     b.line = g.b_col, b.term = g.b_row, b.lines = PARTS * g.n;
     b.to = s.scratch + plan.at_b;
     b.tile = IMAGE_COLUMNS;
-    b.padded = s.cut->tiles_n * 128 * s.cut->cluster;
+    b.padded = s.cut->across * 128 * s.cut->cluster;
     b.product = b.padded * line_bytes;
     b.shared = same_for_all(g, g.b);
     b.transposed = distance(g.b_row) < distance(g.b_col);
@@ -291,6 +280,7 @@ static engine_job engine_job_of(const gop_ctx *ctx, const split_plan &plan,
     const matmul_product<T> &p = s.p;
     const matmul_geometry &g = p.g;
     engine_job job = {};
+    (tile_schedule &)job = *s.cut;
     job.g = g;
     job.a = pack.a.to, job.b = pack.b.to;
     job.a_product = pack.a.shared ? 0 : pack.a.product;
@@ -300,9 +290,7 @@ static engine_job engine_job_of(const gop_ctx *ctx, const split_plan &plan,
     job.batch = p.part.batch, job.row = p.part.row;
     job.rows = (int)p.part.rows, job.columns = (int)(packing<T>::PARTS * g.n);
     job.blocks = plan.blocks;
-    job.tiles_m = s.cut->tiles_m, job.tiles_n = s.cut->tiles_n, job.tiles = s.cut->tiles;
-    job.group = 16 / s.cut->waves;
-    job.whole = s.cut->whole, job.items = s.cut->items, job.slices = s.cut->slices;
+    job.each = s.cut->each;
     job.pairs = in_runs(g, p.out, g.out_col, g.out_row, g.out, sizeof(T), 2 * sizeof(T));
     job.mirrored = s.symmetric ? plan.symmetric : 0;
     job.bad = pack.bad, job.bad_words = (int)packers_of(ctx, pack);
@@ -316,11 +304,11 @@ static gop_status launch_engine_of(gop_ctx *ctx, const engine_job &job)
     const gop_cuda_grid grid = cluster_grid(job.items, ctx->info.processors, C);
     if (job.slices == 1)
         return GOP_LAUNCH_EARLY(ctx, (matmul_engine_kernel<PIECES, HALF, T, W, C>), grid,
-                                BLOCK_THREADS, ENGINE_SHARED, job);
+                                BLOCK_THREADS, engine_stage<PIECES, W>::ring::SHARED, job);
     GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, true, (matmul_engine_kernel<PIECES, HALF, T, W, C>), grid,
-                                BLOCK_THREADS, ENGINE_SHARED, job));
+                                BLOCK_THREADS, engine_stage<PIECES, W>::ring::SHARED, job));
     return GOP_LAUNCH_EARLY(ctx, (matmul_parts_kernel<HALF, T, W, C>),
-                            (unsigned)((job.items - job.whole) / job.slices * W * C * 16),
+                            (unsigned)((job.tiles - job.whole) * W * C * 16),
                             CONSUMERS, 0, job);
 }
 

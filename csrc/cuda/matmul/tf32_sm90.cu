@@ -414,7 +414,7 @@ static double tf32_count_waves(const gop_ctx *ctx, const gop_gemm &g, int split,
     *t = tile_schedule_of(blocks_for(g.m, TF32_WIDE), blocks_for(g.n, TF32_LINE), g.batches, 8,
                           blocks_for(g.k, 2 * TF32_TERMS), slots, split);
     const int parts = t->items - t->whole;
-    return (double)tile_waves(*t, 1, slots, 1, AROUND) + (parts ? ADDING + parts * partial : 0);
+    return tile_waves(*t, 1, slots, 1, AROUND) + (parts ? ADDING + parts * partial : 0);
 }
 
 /* `alike`: all sums are cut, or none, so that two sums with swapped factors stay equal. */
