@@ -386,10 +386,9 @@ static __global__ void __launch_bounds__(128)
 template <typename shape, bool A_ALONG, bool B_ALONG>
 static gop_status dmma_tma_enqueue(gop_ctx *ctx, const dmma_tma_work &w)
 {
-    const int items = w.job.last - w.job.first, most = ctx->info.processors;
     return GOP_LAUNCH_EARLY(ctx, (matmul_dmma_tma_kernel<shape, A_ALONG, B_ALONG>),
-                            (unsigned)(items < most ? items : most), BLOCK_THREADS,
-                            shape::ring::SHARED, w);
+                            cluster_grid(w.job.last - w.job.first, ctx->info.processors, 1),
+                            BLOCK_THREADS, shape::ring::SHARED, w);
 }
 
 /* The map of an operand, or of its copy where no map can describe it. */

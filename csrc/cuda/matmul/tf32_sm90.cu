@@ -403,29 +403,23 @@ static double tf32_operands(const gop_gemm &g, const void *a, const void *b, tf3
 
 /* ---- tiles ---- */
 
-/* Cuts the sums of the last wave into `split` partial ones; returns the time of all, in pairs
- * of slots. */
-static double tf32_count_waves(const gop_ctx *ctx, const gop_gemm &g, int split,
-                               tile_schedule *t)
+/* How many partial sums those of the last wave are cut into: what takes the least time, in
+ * pairs of slots. `alike`: all sums are cut, or none, so that two sums with swapped factors
+ * stay equal. */
+static void tf32_choose_schedule(const gop_ctx *ctx, const gop_gemm &g, bool alike,
+                                 tile_schedule *best)
 {
     enum { AROUND = 3, ADDING = 4 }; /* a tile's start and end; the launch that adds */
     const double partial = 0.1;      /* written and read once more */
     const int slots = ctx->info.processors / TF32_CLUSTER;
-    *t = tile_schedule_of(blocks_for(g.m, TF32_WIDE), blocks_for(g.n, TF32_LINE), g.batches, 8,
-                          blocks_for(g.k, 2 * TF32_TERMS), slots, split);
-    const int parts = t->items - t->whole;
-    return tile_waves(*t, 1, slots, 1, AROUND) + (parts ? ADDING + parts * partial : 0);
-}
-
-/* `alike`: all sums are cut, or none, so that two sums with swapped factors stay equal. */
-static void tf32_choose_schedule(const gop_ctx *ctx, const gop_gemm &g, bool alike,
-                                 tile_schedule *best)
-{
-    enum { MOST = 16 }; /* partial sums */
     double least = 0;
-    for (int split = 1; split <= MOST && (split == 1 || 64 * split <= g.k); split++) {
-        tile_schedule t;
-        const double time = tf32_count_waves(ctx, g, split, &t);
+    for (int split = 1; split <= MOST_SLICES && (split == 1 || 64 * split <= g.k); split++) {
+        const tile_schedule t = tile_schedule_of(
+            blocks_for(g.m, TF32_WIDE), blocks_for(g.n, TF32_LINE), g.batches, 8,
+            blocks_for(g.k, 2 * TF32_TERMS), slots, split);
+        const int parts = t.items - t.whole;
+        const double time =
+            tile_waves(t, 1, slots, 1, AROUND) + (parts ? ADDING + parts * partial : 0);
         if (alike && t.whole > 0 && t.whole < t.tiles) continue;
         if (split == 1 || time < least) least = time, *best = t;
     }
@@ -434,9 +428,7 @@ static void tf32_choose_schedule(const gop_ctx *ctx, const gop_gemm &g, bool ali
 static gop_status matmul_tf32_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'tf32'"));
-    enum {
-        MOST_TERMS = 65536
-    }; /* the longest sums whose truncation stays below that of their factors */
+    enum { MOST_TERMS = 65536 }; /* more lose more by truncation than by their factors */
     const gop_gemm &g = task->geometry.gemm;
     plan->precision = GOP_TF32;
     if (task->call->params.matmul.precision < GOP_TF32)
