@@ -89,27 +89,20 @@ GOP_DEVICE uint64_t make_smem_desc(uint32_t address, int lead, int stride, int s
 #define GOP_SUMS48(i) GOP_SUMS32(i), GOP_SUMS16(i + 32)
 #define GOP_SUMS96(i) GOP_SUMS64(i), GOP_SUMS32(i + 64)
 #define GOP_SUMS128(i) GOP_SUMS64(i), GOP_SUMS64(i + 64)
-/* Names of operands in the text of an instruction. */
-#define GOP_TEXT16_0 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
-#define GOP_TEXT16_1                                                                           \
-    ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define GOP_TEXT16_2                                                                           \
-    ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
-#define GOP_TEXT16_3                                                                           \
-    ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define GOP_TEXT16_4                                                                           \
-    ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
-#define GOP_TEXT16_5                                                                           \
-    ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-#define GOP_TEXT16_6                                                                           \
-    ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, "       \
-    "%110, %111"
-#define GOP_TEXT16_7                                                                           \
-    ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, "   \
-    "%126, %127"
-#define GOP_TEXT32 GOP_TEXT16_0 GOP_TEXT16_1
-#define GOP_TEXT64 GOP_TEXT32 GOP_TEXT16_2 GOP_TEXT16_3
-#define GOP_TEXT128 GOP_TEXT64 GOP_TEXT16_4 GOP_TEXT16_5 GOP_TEXT16_6 GOP_TEXT16_7
+/* Numbers of operands in the text of an instruction, some at a time. */
+#define GOP_TEN(t)                                                                             \
+    ", %" #t "0, %" #t "1, %" #t "2, %" #t "3, %" #t "4, %" #t "5, %" #t "6, %" #t "7, %" #t   \
+    "8, %" #t "9"
+#define GOP_TEXT32 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9" GOP_TEN(1) GOP_TEN(2) ", %30, %31"
+#define GOP_TEXT40 GOP_TEXT32 ", %32, %33, %34, %35, %36, %37, %38, %39"
+#define GOP_TEXT48 GOP_TEXT40 ", %40, %41, %42, %43, %44, %45, %46, %47"
+#define GOP_TEXT60 GOP_TEXT40 GOP_TEN(4) GOP_TEN(5)
+#define GOP_TEXT64 GOP_TEXT60 ", %60, %61, %62, %63"
+#define GOP_TEXT90 GOP_TEXT60 GOP_TEN(6) GOP_TEN(7) GOP_TEN(8)
+#define GOP_TEXT96 GOP_TEXT90 ", %90, %91, %92, %93, %94, %95"
+#define GOP_TEXT128                                                                            \
+    GOP_TEXT90 GOP_TEN(9) GOP_TEN(10) GOP_TEN(11) ", %120, %121, %122, %123, %124, %125, "     \
+                                                  "%126, %127"
 /* Multiplies n columns into half as many sums; operands a, b, on and the orders follow them. */
 #define GOP_WGMMA_(type, n, text, sums, a_at, b_at, on_at, a_order, b_order)                   \
     asm volatile("{\n"                                                                         \
@@ -124,13 +117,10 @@ GOP_DEVICE uint64_t make_smem_desc(uint32_t address, int lead, int stride, int s
     if constexpr (SUMS == 32)                                                                  \
         GOP_WGMMA_(type, "64", GOP_TEXT32, GOP_SUMS32(0), "32", "33", "34", "35", "36");       \
     else if constexpr (SUMS == 48)                                                             \
-        GOP_WGMMA_(type, "96", GOP_TEXT32 GOP_TEXT16_2, GOP_SUMS48(0), "48", "49", "50", "51", \
-                   "52");                                                                      \
+        GOP_WGMMA_(type, "96", GOP_TEXT48, GOP_SUMS48(0), "48", "49", "50", "51", "52");       \
     else if constexpr (SUMS == 64)                                                             \
         GOP_WGMMA_(type, "128", GOP_TEXT64, GOP_SUMS64(0), "64", "65", "66", "67", "68");      \
-    else                                                                                       \
-        GOP_WGMMA_(type, "192", GOP_TEXT64 GOP_TEXT16_4 GOP_TEXT16_5, GOP_SUMS96(0), "96",     \
-                   "97", "98", "99", "100")
+    else GOP_WGMMA_(type, "192", GOP_TEXT96, GOP_SUMS96(0), "96", "97", "98", "99", "100")
 
 /* sum += a b, or sum = a b where `on` is 0, of 64 rows and 2 SUMS columns: 64, 96, 128 or 192.
  * HALF: float16, else bfloat16. A tile of a lies by rows, or transposed by columns; one of b
@@ -198,8 +188,14 @@ template <int N> GOP_DEVICE void wgmma_hold(uint32_t (&factors)[N])
 #undef GOP_WGMMA_OF
 #undef GOP_WGMMA_
 #undef GOP_TEXT128
+#undef GOP_TEXT96
+#undef GOP_TEXT90
 #undef GOP_TEXT64
+#undef GOP_TEXT60
+#undef GOP_TEXT48
+#undef GOP_TEXT40
 #undef GOP_TEXT32
+#undef GOP_TEN
 #undef GOP_SUMS128
 #undef GOP_SUMS96
 #undef GOP_SUMS64

@@ -149,8 +149,8 @@ template <int N, bool ALONG> GOP_DEVICE void bf16x3_split_b(const uint8_t *b, ui
 
 /* Four warps: each issues the TMA loads of every fourth box of a stage, and splits a part of
  * what has come of b. A box is an operand's lines, or terms of 32 lines. */
-template <int N, int W, bool A_ALONG, bool B_ALONG, typename TILES>
-GOP_DEVICE void bf16x3_feed(const bf16x3_work &w, const bf16x3_ring<N, W> &ring, const TILES &tiles)
+template <int N, int W, bool A_ALONG, bool B_ALONG, typename TILES> GOP_DEVICE void
+bf16x3_feed(const bf16x3_work &w, const bf16x3_ring<N, W> &ring, const TILES &tiles)
 {
     typedef bf16x3_shape<N, W> shape;
     enum { BOXES_A = A_ALONG ? 1 : shape::LINES / 32, BOXES_B = B_ALONG ? 1 : N / 32 };
@@ -177,8 +177,7 @@ GOP_DEVICE void bf16x3_feed(const bf16x3_work &w, const bf16x3_ring<N, W> &ring,
                 tma_load(ring.stages + to * shape::BYTES + (of_a ? 0 : shape::A_BYTES) +
                              i * 4096,
                          of_a ? &w.a : &w.b, along ? l : line, along ? line : l,
-                         (of_a ? job.a_batch : job.b_batch) ? at.batch : 0, copied + to,
-                         1);
+                         (of_a ? job.a_batch : job.b_batch) ? at.batch : 0, copied + to, 1);
             }
         }
         __syncwarp();

@@ -108,17 +108,15 @@ template <typename shape, int RINGS> struct dmma_tma_ring {
     uint64_t *full, *empty;
     int first, last, step;
 
-    GOP_DEVICE dmma_tma_ring(const dmma_tma_job &of, const typename shape::ring &all, int number)
+    GOP_DEVICE dmma_tma_ring(const dmma_tma_job &of, const typename shape::ring &all,
+                             int number)
         : job(of), stages(all.stages + number * STAGES * BYTES),
           full(all.full + number * STAGES), empty(all.empty + number * STAGES),
           first(of.first + number * gridDim.x + blockIdx.x), last(of.last),
           step(RINGS * gridDim.x)
     {
     }
-    GOP_DEVICE tile_item at(int i) const
-    {
-        return tile_item_of<shape::M, shape::N>(job, i);
-    }
+    GOP_DEVICE tile_item at(int i) const { return tile_item_of<shape::M, shape::N>(job, i); }
 };
 
 /* One thread of each of four warps, which the rings have alike. */
@@ -324,8 +322,8 @@ GOP_DEVICE void dmma_tma_multiply(const dmma_tma_work &w, const typename shape::
         begin += at.last - at.first;
         begin_phase ^= begin / SLOTS & 1;
         begin %= SLOTS;
-        dmma_tma_epilogue<shape, RINGS, A_ALONG, B_ALONG>(
-            w, at, sum, (double2 *)all.own, t, group);
+        dmma_tma_epilogue<shape, RINGS, A_ALONG, B_ALONG>(w, at, sum, (double2 *)all.own, t,
+                                                          group);
     }
 }
 

@@ -336,8 +336,8 @@ template <bool HALF, typename O, int W, int C> __global__ void __launch_bounds__
     const engine_tiles<128 * W, C> tiles(p);
     const tile_item item = tiles.at(p.whole + cut);
     if (tiles.is_above(item)) return;
-    const int row = item.i0 * 128 * W + t / 128 * W * 64 + chunk / 16 * 64 + t / 32 % 4 * 16 +
-                    t % 32 / 4;
+    const int row =
+        item.i0 * 128 * W + t / 128 * W * 64 + chunk / 16 * 64 + t / 32 % 4 * 16 + t % 32 / 4;
     const int column = (item.j0 * C + rank) * IMAGE_COLUMNS + chunk % 16 * 8 + t % 4 * 2;
     const float4 sum = sum_of_parts(
         reinterpret_cast<const float4 *>(p.parts + part_index<W, C>(cut, rank, chunk, t)),

@@ -71,7 +71,7 @@ struct persistent_tiles {
     }
     GOP_DEVICE tile_item at(int i) const
     {
-        return tile_item_of<ROWS, COLUMNS, SHARING ? CLUSTER : 1>(schedule, i, rank);
+        return tile_item_of < ROWS, COLUMNS, SHARING ? CLUSTER : 1 > (schedule, i, rank);
     }
 };
 

@@ -76,7 +76,8 @@ struct doubtful_sums {
     int row, column, chunks;
 };
 
-struct engine_job : tile_schedule { /* tiles of a cluster; a stage is what is promoted at once */
+struct engine_job
+    : tile_schedule {  /* tiles of a cluster; a stage is what is promoted at once */
     matmul_geometry g; /* for out: in the orientation of the images */
     const uint8_t *a, *b;
     int64_t a_product, b_product; /* bytes between the images of two products, 0: one for all */
@@ -85,9 +86,9 @@ struct engine_job : tile_schedule { /* tiles of a cluster; a stage is what is pr
     int64_t batch; /* the first product */
     int64_t row;   /* the first row */
     int rows, columns;
-    int blocks; /* of terms */
-    int each;   /* tiles of a product */
-    int pairs;  /* 1: two neighbours of out are written at once */
+    int blocks;   /* of terms */
+    int each;     /* tiles of a product */
+    int pairs;    /* 1: two neighbours of out are written at once */
     int mirrored; /* b is a transposed: tiles below the diagonal, each written twice. 2: of
                      complex numbers, whose tiles are not square: those above it are passed over
                    */

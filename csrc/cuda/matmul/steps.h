@@ -308,8 +308,8 @@ static gop_status launch_engine_of(gop_ctx *ctx, const engine_job &job)
     GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, true, (matmul_engine_kernel<PIECES, HALF, T, W, C>), grid,
                                 BLOCK_THREADS, engine_stage<PIECES, W>::ring::SHARED, job));
     return GOP_LAUNCH_EARLY(ctx, (matmul_parts_kernel<HALF, T, W, C>),
-                            (unsigned)((job.tiles - job.whole) * W * C * 16),
-                            CONSUMERS, 0, job);
+                            (unsigned)((job.tiles - job.whole) * W * C * 16), CONSUMERS, 0,
+                            job);
 }
 
 template <typename T, int PIECES, bool HALF>

@@ -22,7 +22,7 @@ enum {
     TF32_SLOT = TF32_WIDE_BYTES + TF32_OTHER * 128,
     TF32_SLOTS = 4,
     TF32_PITCH = 40, /* of 32 results of a line on their way out, without bank conflicts */
-    TF32_RESULTS = 16 * TF32_PITCH, /* of a warp */
+    TF32_RESULTS = 16 * TF32_PITCH,        /* of a warp */
     TF32_LINE = TF32_OTHER * TF32_CLUSTER, /* of a cluster's results */
     TF32_PARTIAL = TF32_WIDE * TF32_LINE,
 };
@@ -312,8 +312,8 @@ __global__ void __launch_bounds__(256)
     const int at = (blockIdx.y * 256 + threadIdx.x) * 4;
     const int slow = at / TF32_LINE, fast = at % TF32_LINE;
     const float *const from = w.partials + (int64_t)blockIdx.x * TF32_PARTIAL + at;
-    const float4 sum = sum_of_parts((const float4 *)from,
-                                    (int64_t)gridDim.x * TF32_PARTIAL / 4, w.schedule.slices);
+    const float4 sum = sum_of_parts((const float4 *)from, (int64_t)gridDim.x * TF32_PARTIAL / 4,
+                                    w.schedule.slices);
     const int64_t m = i.i0 + (int64_t)(along ? slow : fast);
     const int64_t n = i.j0 + (int64_t)(along ? fast : slow);
     const int64_t step = along ? 1 : w.g.out_row;
@@ -359,12 +359,10 @@ static gop_status matmul_tf32(gop_ctx *ctx, const gop_task *task, int64_t step)
                          plan.other.transposed ? TF32_TERMS : TF32_OTHER));
     const gop_cuda_grid grid =
         cluster_grid(w.last - w.first, ctx->info.processors, TF32_CLUSTER);
-    GOP_TRY(
-        plan.other.transposed
-            ? GOP_LAUNCH(ctx, matmul_tf32_kernel<false>, grid, BLOCK_THREADS,
-                         tf32_ring::SHARED, w)
-            : GOP_LAUNCH(ctx, matmul_tf32_kernel<true>, grid, BLOCK_THREADS,
-                         tf32_ring::SHARED, w));
+    GOP_TRY(plan.other.transposed ? GOP_LAUNCH(ctx, matmul_tf32_kernel<false>, grid,
+                                               BLOCK_THREADS, tf32_ring::SHARED, w)
+                                  : GOP_LAUNCH(ctx, matmul_tf32_kernel<true>, grid,
+                                               BLOCK_THREADS, tf32_ring::SHARED, w));
     const int rest = t.tiles - t.whole;
     if (rest == 0 || w.last < t.items) return GOP_OK;
     return GOP_LAUNCH(ctx, matmul_tf32_partials_kernel,
@@ -414,9 +412,9 @@ static void tf32_choose_schedule(const gop_ctx *ctx, const gop_gemm &g, bool ali
     const int slots = ctx->info.processors / TF32_CLUSTER;
     double least = 0;
     for (int split = 1; split <= MOST_SLICES && (split == 1 || 64 * split <= g.k); split++) {
-        const tile_schedule t = tile_schedule_of(
-            blocks_for(g.m, TF32_WIDE), blocks_for(g.n, TF32_LINE), g.batches, 8,
-            blocks_for(g.k, 2 * TF32_TERMS), slots, split);
+        const tile_schedule t =
+            tile_schedule_of(blocks_for(g.m, TF32_WIDE), blocks_for(g.n, TF32_LINE), g.batches,
+                             8, blocks_for(g.k, 2 * TF32_TERMS), slots, split);
         const int parts = t.items - t.whole;
         const double time =
             tile_waves(t, 1, slots, 1, AROUND) + (parts ? ADDING + parts * partial : 0);
