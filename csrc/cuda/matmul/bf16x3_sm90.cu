@@ -458,8 +458,6 @@ static gop_status matmul_bf16x3(gop_ctx *ctx, const gop_task *task, int64_t)
                   [!plan.b.transposed](ctx, task, w);
 }
 
-#else
-static const gop_launch matmul_bf16x3 = nullptr;
 #endif
 
 /* The time of a plan, in clocks, as measured on an H200. */
@@ -541,7 +539,7 @@ static gop_status matmul_bf16x3_plan(const gop_ctx *ctx, const gop_task *task, g
     const size_t parts = (size_t)(job.items - job.whole);
     p->odd = parts * tile;
     plan->scratch = p->odd + parts * sizeof(unsigned);
-    plan->launch = matmul_bf16x3;
+    plan->launch = GOP_SM90_LAUNCH(matmul_bf16x3);
     return GOP_OK;
 }
 

@@ -438,8 +438,6 @@ static gop_status matmul_dmma_tma(gop_ctx *ctx, const gop_task *task, int64_t st
                             tiling.n, 0, w, tiling.m, tiling.n);
 }
 
-#else
-static const gop_launch matmul_dmma_tma = nullptr;
 #endif
 
 static gop_status matmul_dmma_tma_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
@@ -493,7 +491,7 @@ static gop_status matmul_dmma_tma_plan(const gop_ctx *ctx, const gop_task *task,
     p->a_copy = (dmma_plan_pairs(task, parts, &p->pairs) + 255) / 256 * 256;
     p->b_copy = p->a_copy + straight_bytes(p->a);
     plan->scratch = p->b_copy + straight_bytes(p->b);
-    plan->launch = matmul_dmma_tma;
+    plan->launch = GOP_SM90_LAUNCH(matmul_dmma_tma);
     return GOP_OK;
 }
 

@@ -230,11 +230,6 @@ static gop_launch launch_of(gop_dtype dtype, int along)
         return along ? matmul_skinny_wgmma<float, true> : matmul_skinny_wgmma<float, false>;
     return along ? matmul_skinny_wgmma<complex64, true> : matmul_skinny_wgmma<complex64, false>;
 }
-#else
-static gop_launch launch_of(gop_dtype, int)
-{
-    return nullptr;
-}
 #endif
 
 static gop_status matmul_skinny_wgmma_plan(const gop_ctx *ctx, const gop_task *task,
@@ -273,7 +268,7 @@ static gop_status matmul_skinny_wgmma_plan(const gop_ctx *ctx, const gop_task *t
     thin_scratch(task, g, &cut, plan);
     p->at_wanted = cut.pack_at + (size_t)(g.batches * job.tiles * job.stages * 3 * 8192);
     plan->scratch = p->at_wanted + 256;
-    plan->launch = launch_of(task->in[0].dtype, along);
+    plan->launch = GOP_SM90_LAUNCH(launch_of(task->in[0].dtype, along));
     return GOP_OK;
 }
 

@@ -369,8 +369,6 @@ static gop_status matmul_tf32(gop_ctx *ctx, const gop_task *task, int64_t step)
                       dim3((unsigned)rest, TF32_PARTIAL / 1024), 256, 0, w);
 }
 
-#else
-static const gop_launch matmul_tf32 = nullptr;
 #endif
 
 /* The operand as it lies, if a tensor map can describe it and its terms are contiguous where
@@ -456,7 +454,7 @@ static gop_status matmul_tf32_plan(const gop_ctx *ctx, const gop_task *task, gop
     const double fit = 1.5e13 / (2.0 * TF32_PARTIAL * (double)g.k);
     p->per_step = fit < 1 ? 1 : fit < (double)t.items ? (int)fit : t.items;
     plan->steps = (t.items + p->per_step - 1) / p->per_step;
-    plan->launch = matmul_tf32;
+    plan->launch = GOP_SM90_LAUNCH(matmul_tf32);
     return GOP_OK;
 }
 
