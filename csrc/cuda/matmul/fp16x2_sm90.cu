@@ -245,8 +245,7 @@ static gop_status matmul_fp16x2_plan(const gop_ctx *ctx, const gop_task *task, g
     split_plan_of(ctx, task, 3, 1, SPLIT_PACE, &p->pieces);
     p->halves.symmetric = 0; /* sums computed anew are not mirrored */
     const split_plan &h = p->halves;
-    gop_gemm transposed = g;
-    if (h.transposed) transpose_product(&transposed);
+    const gop_gemm transposed = h.transposed ? matmul_swapped(g) : g;
     p->lines_a = tiles_up(h.rows, 256) * h.products;
     p->lines_b = tiles_up(transposed.n, 256) * h.products;
     const size_t images = h.end > p->pieces.end ? h.end : p->pieces.end;

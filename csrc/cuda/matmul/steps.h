@@ -97,34 +97,6 @@ template <typename T> struct split_step {
     const unsigned *only_if;
 };
 
-template <typename X> static inline void exchange(X &a, X &b)
-{
-    const X first = a;
-    a = b, b = first;
-}
-
-template <typename G> static inline void transpose_product(G *g)
-{
-    exchange(g->m, g->n);
-    exchange(g->a_row, g->b_col);
-    exchange(g->a_col, g->b_row);
-    exchange(g->out_row, g->out_col);
-    for (int axis = 0; axis < g->batch_rank; axis++) exchange(g->a[axis], g->b[axis]);
-}
-
-static inline int64_t distance(int64_t stride)
-{
-    return stride < 0 ? -stride : stride;
-}
-
-/* Whether every product of the batch has the same operand. */
-template <typename G> static inline int same_for_all(const G &g, const int64_t *stride)
-{
-    for (int axis = 0; axis < g.batch_rank; axis++)
-        if (stride[axis]) return 0;
-    return 1;
-}
-
 /* Whether runs along the contiguous direction start at multiples of `imma`. */
 static inline int in_runs(const matmul_geometry &g, const void *data, int64_t contiguous,
                           int64_t other, const int64_t *batch, int64_t item, int64_t bytes)
@@ -139,9 +111,10 @@ static inline size_t aligned(size_t bytes)
     return (bytes + IMAGE_ALIGNED - 1) / IMAGE_ALIGNED * IMAGE_ALIGNED;
 }
 
+/* Lines of whole tiles. */
 static inline int64_t tiles_up(int64_t lines, int tile)
 {
-    return (lines + tile - 1) / tile * tile;
+    return blocks_for(lines, tile) * tile;
 }
 
 /* Cuts a product into steps that are short enough to be interrupted and need little memory. */
@@ -173,7 +146,7 @@ static inline void split_plan_of(const gop_ctx *ctx, const gop_task *task, int p
 {
     gop_gemm g = task->geometry.gemm;
     p->transposed = g.out_col != 1 && g.out_row == 1;
-    if (p->transposed) transpose_product(&g);
+    if (p->transposed) g = matmul_swapped(g);
     p->symmetric = of_itself(task->call) ? parts : 0;
     p->unit = pieces == 1 ? 4 : 1;
     const int64_t terms = IMAGE_TERMS * p->unit;
@@ -192,9 +165,9 @@ static inline void split_plan_of(const gop_ctx *ctx, const gop_task *task, int p
     }
     const size_t count = (size_t)p->products;
     p->at_b =
-        aligned((size_t)tiles_up(p->rows, 256) * line * (same_for_all(g, g.a) ? 1 : count));
+        aligned((size_t)tiles_up(p->rows, 256) * line * (uniform_batch(g, g.a) == 0 ? 1 : count));
     p->at_parts = p->at_b + aligned((size_t)tiles_up(columns, 256) * line *
-                                    (same_for_all(g, g.b) ? 1 : count));
+                                    (uniform_batch(g, g.b) == 0 ? 1 : count));
     p->at_bad = p->at_parts + aligned(most_parts);
     p->at_wanted = p->at_bad + (size_t)ctx->info.processors * PACK_BLOCKS * sizeof(unsigned);
     p->end = aligned(p->at_wanted + sizeof(unsigned));
@@ -214,8 +187,9 @@ static split_step<T> split_step_of(const gop_task *task, const split_plan &plan,
     matmul_product<T> &p = s.p;
     s.symmetric = plan.symmetric && p.a == p.b;
     if (plan.transposed) {
-        transpose_product(&p.g);
-        exchange(p.a, p.b);
+        const T *const a = p.a;
+        p.g = matmul_swapped(p.g);
+        p.a = p.b, p.b = a;
     }
     if (p.part.batches > p.g.batches - batch) p.part.batches = p.g.batches - batch;
     if (p.part.rows > p.g.m - row) p.part.rows = p.g.m - row;
@@ -234,32 +208,28 @@ static image_job image_job_of(const split_plan &plan, const split_step<T> &s)
     const int64_t line_bytes = (int64_t)PIECES * plan.blocks * IMAGE_TERMS * 2;
     image_job job = {};
     job.g = g;
-    image_side &a = job.a, &b = job.b;
-    a.from = p.a + p.part.row * g.a_row;
-    a.line = g.a_row, a.term = g.a_col, a.lines = p.part.rows;
-    a.to = s.scratch;
-    a.tile = 128 * s.cut->waves;
-    a.padded = s.cut->down * 128 * s.cut->waves;
-    a.product = a.padded * line_bytes;
-    a.shared = same_for_all(g, g.a);
-    a.transposed = distance(g.a_row) < distance(g.a_col);
-    a.runs = g.a_col == 1;
-    a.vectors = in_runs(g, a.from, g.a_col, g.a_row, g.a, sizeof(T), 16);
-    b.from = p.b;
-    b.line = g.b_col, b.term = g.b_row, b.lines = PARTS * g.n;
-    b.to = s.scratch + plan.at_b;
-    b.tile = IMAGE_COLUMNS;
-    b.padded = s.cut->across * 128 * s.cut->cluster;
-    b.product = b.padded * line_bytes;
-    b.shared = same_for_all(g, g.b);
-    b.transposed = distance(g.b_row) < distance(g.b_col);
-    b.runs = g.b_col == 1;
-    b.vectors = in_runs(g, p.b, g.b_col, g.b_row, g.b, sizeof(T), 16);
+    const auto tell = [&](image_side &side, const T *from, int64_t line, int64_t term,
+                          const int64_t *batch, int64_t lines, int tile, int padded) {
+        side.from = from;
+        side.line = line, side.term = term, side.lines = lines;
+        side.tile = tile, side.padded = padded;
+        side.product = padded * line_bytes;
+        side.shared = uniform_batch(g, batch) == 0;
+        side.transposed = llabs(line) < llabs(term);
+        side.runs = term == 1;
+        side.vectors = in_runs(g, from, term, line, batch, sizeof(T), 16);
+    };
+    const int rows = 128 * s.cut->waves, columns = 128 * s.cut->cluster;
+    tell(job.a, p.a + p.part.row * g.a_row, g.a_row, g.a_col, g.a, p.part.rows, rows,
+         s.cut->down * rows);
+    tell(job.b, p.b, g.b_col, g.b_row, g.b, PARTS * g.n, IMAGE_COLUMNS,
+         s.cut->across * columns);
+    job.a.to = s.scratch, job.b.to = s.scratch + plan.at_b;
     job.k = PARTS * g.k;
     job.blocks = plan.blocks;
     job.batch = p.part.batch;
-    job.units_a = pack_units(a, plan.blocks, false, p.part.batches);
-    job.units = job.units_a + pack_units(b, plan.blocks, true, p.part.batches);
+    job.units_a = pack_units(job.a, plan.blocks, false, p.part.batches);
+    job.units = job.units_a + pack_units(job.b, plan.blocks, true, p.part.batches);
     job.only_if = s.only_if;
     job.bad = (unsigned *)(s.scratch + plan.at_bad);
     return job;
