@@ -61,6 +61,7 @@ template <int CLUSTER> GOP_DEVICE void gemm_sync(void)
  * the blocks of a cluster have a slice each of a tile's sums. */
 template <int ROWS, int COLUMNS, int CLUSTER = 1, bool SHARING = false>
 struct persistent_tiles {
+    enum { SHARERS = SHARING ? CLUSTER : 1 };
     const tile_schedule &schedule;
     int first, last, step, rank;
 
@@ -71,7 +72,7 @@ struct persistent_tiles {
     }
     GOP_DEVICE tile_item at(int i) const
     {
-        return tile_item_of < ROWS, COLUMNS, SHARING ? CLUSTER : 1 > (schedule, i, rank);
+        return tile_item_of<ROWS, COLUMNS, SHARERS>(schedule, i, rank);
     }
 };
 
@@ -90,8 +91,8 @@ GOP_DEVICE void gemm_specialise(P produce, C consume)
     }
 }
 
-/* Of a producer thread, or of several together: begin(tile) returns what loads stage k of the
- * tile's sums, load(k, stage, full), once its place in the ring has been read. */
+/* A producer thread, or several together, fill the ring: begin(tile) returns what loads stage k
+ * of the tile's sums, load(k, stage, full), once consumers have read what was in its place. */
 template <typename R, typename T, typename B>
 GOP_DEVICE void producer_mainloop(const R &ring, const T &tiles, B begin)
 {
@@ -108,8 +109,8 @@ GOP_DEVICE void producer_mainloop(const R &ring, const T &tiles, B begin)
     }
 }
 
-/* Of a consumer thread, which has W times SUMS sums of a tile: multiply(sum, s, phase) waits
- * for stage s, adds its products and gives it back; epilogue(tile, sum) stores sums. */
+/* A consumer thread has W times SUMS sums of a tile: multiply(sum, s, phase) waits for stage s,
+ * adds its products and gives it back; epilogue(tile, sum) stores the sums. */
 template <typename R, int W, int SUMS, typename T, typename M, typename E>
 GOP_DEVICE void consumer_mainloop(const T &tiles, M multiply, E epilogue)
 {

@@ -164,8 +164,8 @@ static inline void split_plan_of(const gop_ctx *ctx, const gop_task *task, int p
         if (cut_parts(p->cut[c]) > most_parts) most_parts = cut_parts(p->cut[c]);
     }
     const size_t count = (size_t)p->products;
-    p->at_b =
-        aligned((size_t)tiles_up(p->rows, 256) * line * (uniform_batch(g, g.a) == 0 ? 1 : count));
+    p->at_b = aligned((size_t)tiles_up(p->rows, 256) * line *
+                      (uniform_batch(g, g.a) == 0 ? 1 : count));
     p->at_parts = p->at_b + aligned((size_t)tiles_up(columns, 256) * line *
                                     (uniform_batch(g, g.b) == 0 ? 1 : count));
     p->at_bad = p->at_parts + aligned(most_parts);
