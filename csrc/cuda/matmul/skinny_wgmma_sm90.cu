@@ -158,37 +158,34 @@ template <typename T, bool ALONG> __global__ void __launch_bounds__(BLOCK_THREAD
     if (threadIdx.x == 0) ring.init(PRODUCERS + 1, CONSUMERS / 32);
     __syncthreads();
     grid_dependency_sync();
-    const auto multiply =
-        [&] { /* consumers split a */
-              const int t = threadIdx.x - PRODUCERS, lane = t % 32;
-              const int first = t / 32 * 16; /* of a warp's lines */
-              const uint64_t at_b =
-                  make_smem_desc(shared_address(ring.stages) + shape::A_BYTES, 4096, 1024, 1);
-              uint32_t least = ~0u;
-              float odd = 0.0f; /* NaN once a sum is an infinity or NaN */
-              consumer_mainloop<typename shape::ring, 1, 64>(
-                  tiles,
-                  [&](float(&sum)[1][64], int s, uint32_t phase) {
-                      mbarrier_wait(ring.full + s, phase);
-                      uint32_t fa[2][3][4];
-                      split_lines<T, ALONG>(fa, ring.stages + s * shape::BYTES, first, lane,
-                                            least);
-                      float part[64];
-                      multiply_lines<shape::B_PIECE, false>(part, fa, at_b, s * shape::BYTES);
-                      wgmma_finish();
-                      skinny_wgmma_warp_meets(t / 32);
-                      if (lane == 0) mbarrier_arrive(ring.empty + s);
-                      promote(sum[0], part);
-                  },
-                  [&](const auto &at, const float(&sum)[1][64]) {
+    /* Consumers split a. */
+    const auto multiply = [&] {
+        const int t = threadIdx.x - PRODUCERS, lane = t % 32;
+        const int first = t / 32 * 16; /* of a warp's lines */
+        const uint64_t at_b =
+            make_smem_desc(shared_address(ring.stages) + shape::A_BYTES, 4096, 1024, 1);
+        uint32_t least = ~0u;
+        float odd = 0.0f; /* NaN once a sum is an infinity or NaN */
+        consumer_mainloop<typename shape::ring, 1, 64>(
+            tiles,
+            [&](float(&sum)[1][64], int s, uint32_t phase) {
+                mbarrier_wait(ring.full + s, phase);
+                uint32_t fa[2][3][4];
+                split_lines<T, ALONG>(fa, ring.stages + s * shape::BYTES, first, lane, least);
+                float part[64];
+                multiply_lines<shape::B_PIECE, false>(part, fa, at_b, s * shape::BYTES);
+                wgmma_finish();
+                skinny_wgmma_warp_meets(t / 32);
+                if (lane == 0) mbarrier_arrive(ring.empty + s);
+                promote(sum[0], part);
+            },
+            [&](const auto &at, const float(&sum)[1][64]) {
 #pragma unroll
-                      for (int e = 0; e < 64; e++) odd = fmaf(sum[0][e], 0.0f, odd);
-                      skinny_wgmma_store<shape>(p, job, at, sum[0], at.i0 + first + lane / 4,
-                                                lane);
-                  });
-              if (odd != 0.0f || least < 2 * gop_float_to_bits(IMAGE_SMALLEST) - 1)
-                  *job.wanted = 1;
-        };
+                for (int e = 0; e < 64; e++) odd = fmaf(sum[0][e], 0.0f, odd);
+                skinny_wgmma_store<shape>(p, job, at, sum[0], at.i0 + first + lane / 4, lane);
+            });
+        if (odd != 0.0f || least < 2 * gop_float_to_bits(IMAGE_SMALLEST) - 1) *job.wanted = 1;
+    };
     gemm_specialise([&] { skinny_wgmma_feed<shape, ALONG>(p, job, ring, tiles); }, multiply);
 #endif
 }
