@@ -68,9 +68,11 @@ GOP_DEVICE tile_at place_tile(const TILING &p, int side_x, int side_y)
     tile_at t = {(int64_t)x * side_x, (int64_t)(tile - x * p.up.d) * side_y, 0, 0};
 #pragma unroll 1 /* short code: the first load waits for it */
     for (int axis = 0; axis < p.batch_rank; axis++) {
-        const int64_t i = take_index(batch, p.batch[axis].extent);
+        const uint32_t outer = quotient(batch, p.batch[axis].extent);
+        const int64_t i = batch - outer * p.batch[axis].extent.d;
         t.to += i * p.batch[axis].out;
         t.from += i * p.batch[axis].in;
+        batch = outer;
     }
     return t;
 }
