@@ -208,28 +208,32 @@ static image_job image_job_of(const split_plan &plan, const split_step<T> &s)
     const int64_t line_bytes = (int64_t)PIECES * plan.blocks * IMAGE_TERMS * 2;
     image_job job = {};
     job.g = g;
-    const auto tell = [&](image_side &side, const T *from, int64_t line, int64_t term,
-                          const int64_t *batch, int64_t lines, int tile, int padded) {
-        side.from = from;
-        side.line = line, side.term = term, side.lines = lines;
-        side.tile = tile, side.padded = padded;
-        side.product = padded * line_bytes;
-        side.shared = uniform_batch(g, batch) == 0;
-        side.transposed = llabs(line) < llabs(term);
-        side.runs = term == 1;
-        side.vectors = in_runs(g, from, term, line, batch, sizeof(T), 16);
-    };
-    const int rows = 128 * s.cut->waves, columns = 128 * s.cut->cluster;
-    tell(job.a, p.a + p.part.row * g.a_row, g.a_row, g.a_col, g.a, p.part.rows, rows,
-         s.cut->down * rows);
-    tell(job.b, p.b, g.b_col, g.b_row, g.b, PARTS * g.n, IMAGE_COLUMNS,
-         s.cut->across * columns);
-    job.a.to = s.scratch, job.b.to = s.scratch + plan.at_b;
+    image_side &a = job.a, &b = job.b;
+    a.from = p.a + p.part.row * g.a_row;
+    a.line = g.a_row, a.term = g.a_col, a.lines = p.part.rows;
+    a.to = s.scratch;
+    a.tile = 128 * s.cut->waves;
+    a.padded = s.cut->down * 128 * s.cut->waves;
+    a.product = a.padded * line_bytes;
+    a.shared = uniform_batch(g, g.a) == 0;
+    a.transposed = llabs(g.a_row) < llabs(g.a_col);
+    a.runs = g.a_col == 1;
+    a.vectors = in_runs(g, a.from, g.a_col, g.a_row, g.a, sizeof(T), 16);
+    b.from = p.b;
+    b.line = g.b_col, b.term = g.b_row, b.lines = PARTS * g.n;
+    b.to = s.scratch + plan.at_b;
+    b.tile = IMAGE_COLUMNS;
+    b.padded = s.cut->across * 128 * s.cut->cluster;
+    b.product = b.padded * line_bytes;
+    b.shared = uniform_batch(g, g.b) == 0;
+    b.transposed = llabs(g.b_row) < llabs(g.b_col);
+    b.runs = g.b_col == 1;
+    b.vectors = in_runs(g, p.b, g.b_col, g.b_row, g.b, sizeof(T), 16);
     job.k = PARTS * g.k;
     job.blocks = plan.blocks;
     job.batch = p.part.batch;
-    job.units_a = pack_units(job.a, plan.blocks, false, p.part.batches);
-    job.units = job.units_a + pack_units(job.b, plan.blocks, true, p.part.batches);
+    job.units_a = pack_units(a, plan.blocks, false, p.part.batches);
+    job.units = job.units_a + pack_units(b, plan.blocks, true, p.part.batches);
     job.only_if = s.only_if;
     job.bad = (unsigned *)(s.scratch + plan.at_bad);
     return job;
