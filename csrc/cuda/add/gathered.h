@@ -45,10 +45,9 @@ struct gathered_place {
 template <int INPUTS> GOP_DEVICE uint32_t place_along(const gathered_axes &p, int axis,
                                                       uint32_t &i, uint32_t (&at)[3])
 {
-    const uint32_t outer = quotient(i, p.axis[axis].n), x = i - outer * p.axis[axis].n.d;
+    const uint32_t x = take_index(i, p.axis[axis].n);
 #pragma unroll
     for (int o = 0; o < INPUTS; o++) at[o] += x * p.axis[axis].stride[o];
-    i = outer;
     return x;
 }
 

@@ -4,6 +4,7 @@
 #ifndef GOP_CUDA_ADD_OPERANDS_H
 #define GOP_CUDA_ADD_OPERANDS_H
 
+#include "cuda/common/item_size.h"
 #include "cuda/common/l2_policy.h"
 #include "cuda/device.h"
 
@@ -50,12 +51,7 @@ static inline const char *add_name(const gop_task *task)
 /* Bytes of an element. */
 static inline int item_of(const gop_task *task)
 {
-    static const int size_of[GOP_NDTYPES] = {
-#define X(enumerator, word, bytes) bytes,
-        GOP_DTYPES(X)
-#undef X
-    };
-    return size_of[task->out[0].dtype];
+    return item_size(task->out[0].dtype);
 }
 
 /* Whether all operands together are longer than most of the L2 cache. */

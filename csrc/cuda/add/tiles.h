@@ -86,11 +86,10 @@ template <int INPUTS> GOP_DEVICE void find_box(const tiled_boxes &p, box_start &
 #pragma unroll 1
     for (int k = 0; k < p.cuts; k++) {
         const cut_axis &cut = p.cut[k];
-        const uint32_t outer = quotient(box, cut.count), i = box - outer * cut.count.d;
+        const uint32_t i = take_index(box, cut.count);
 #pragma unroll
         for (int o = 0; o <= INPUTS; o++) s.at[o] += i * cut.at[o];
         if (cut.axis >= 0 && i + 1 == cut.count.d) s.left[cut.axis] = cut.last;
-        box = outer;
     }
 }
 
@@ -111,10 +110,9 @@ template <typename F> GOP_DEVICE bool along_axes(const tiled_boxes &p, const box
 #pragma unroll 1
     for (int k = first; k < end; k++) {
         const box_axis &axis = p.axis[walk.axis[k]];
-        const uint32_t outer = quotient(i, axis.n), x = i - outer * axis.n.d;
+        const uint32_t x = take_index(i, axis.n);
         is_there = is_there && x < (uint32_t)s.left[walk.axis[k]];
         f(axis, (int32_t)x);
-        i = outer;
     }
     return is_there && i == 0;
 }
@@ -123,9 +121,9 @@ template <typename F> GOP_DEVICE bool along_axes(const tiled_boxes &p, const box
 template <typename F> GOP_DEVICE bool along_line(const tiled_boxes &p, const box_walk &walk,
                                                  const box_start &s, uint32_t i, F f)
 {
-    const uint32_t outer = quotient(i, walk.near), near = i - outer * walk.near.d;
+    const uint32_t near = take_index(i, walk.near);
     const bool a = along_axes(p, walk, s, walk.run_axes, walk.near_axes, near, f);
-    const bool b = along_axes(p, walk, s, walk.near_axes, walk.axes, outer, f);
+    const bool b = along_axes(p, walk, s, walk.near_axes, walk.axes, i, f);
     return a && b;
 }
 

@@ -17,6 +17,15 @@ __host__ GOP_DEVICE uint32_t quotient(uint32_t n, fast_divisor by)
     return (uint32_t)((uint64_t)n * by.multiplier >> by.shift);
 }
 
+/* The index along an axis of length `by`, the innermost of those that i counts; i becomes the
+ * index of all others. */
+__host__ GOP_DEVICE uint32_t take_index(uint32_t &i, fast_divisor by)
+{
+    const uint32_t outer = quotient(i, by), index = i - outer * by.d;
+    i = outer;
+    return index;
+}
+
 /* With 2^log >= d, rounding the multiplier up errs by less than 1 / d over all n below 2^31. A
  * larger d is never divided by: it belongs to a run of one axis. */
 static inline fast_divisor make_fast_divisor(int64_t d)

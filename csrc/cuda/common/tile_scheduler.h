@@ -32,12 +32,14 @@ static inline tile_schedule tile_schedule_of(int64_t down, int64_t across, int64
 
 /* The time of all waves, where a stage takes `each` and what is around a tile's `around`. With
  * `sharing` blocks to a tile each has a part of its stages. */
-static inline int64_t tile_waves(const tile_schedule &t, int sharing, int64_t slots,
-                                 int64_t each, int64_t around)
+static inline double tile_waves(const tile_schedule &t, int sharing, int64_t slots, double each,
+                                double around)
 {
     const int64_t whole = (int64_t)t.whole * sharing, parts = t.items - t.whole;
-    return blocks_for(whole, slots) * (blocks_for(t.stages, sharing) * each + around) +
-           blocks_for(parts, slots) * (blocks_for(t.stages, t.slices) * each + around);
+    const double of_tile = (double)blocks_for(t.stages, sharing) * each + around;
+    const double of_part = (double)blocks_for(t.stages, t.slices) * each + around;
+    return (double)blocks_for(whole, slots) * of_tile +
+           (double)blocks_for(parts, slots) * of_part;
 }
 
 /* A tile, and the stages of its sums that come next. */
@@ -54,12 +56,11 @@ template <typename I> GOP_DEVICE int2 tile_coordinates(I t, I down, I across, I 
     return make_int2((int)(top + t % many % high), (int)(t % many / high));
 }
 
-/* Item `number` of the schedule, in tiles of ROWS by COLUMNS outputs. With SHARING blocks to a
+/* The tile of item `number`, and in `at` which stages of its sums. With SHARING blocks to a
  * tile, block `rank` has its slice of each sum. */
-template <int ROWS, int COLUMNS, int SHARING = 1>
-GOP_DEVICE tile_item tile_item_of(const tile_schedule &t, int number, int rank = 0)
+template <int SHARING = 1>
+GOP_DEVICE int tile_slice_of(const tile_schedule &t, int number, int rank, tile_item &at)
 {
-    tile_item at;
     int tile = number, slice = rank, slices = SHARING;
     at.first = 0, at.last = t.stages, at.part = -1;
     if (SHARING == 1 && number >= t.whole) {
@@ -72,7 +73,15 @@ GOP_DEVICE tile_item tile_item_of(const tile_schedule &t, int number, int rank =
         at.first = (int)((int64_t)t.stages * slice / slices);
         at.last = (int)((int64_t)t.stages * (slice + 1) / slices);
     }
-    const int each = t.down * t.across;
+    return tile;
+}
+
+/* The same with its place, in tiles of ROWS by COLUMNS outputs. */
+template <int ROWS, int COLUMNS, int SHARING = 1>
+GOP_DEVICE tile_item tile_item_of(const tile_schedule &t, int number, int rank = 0)
+{
+    tile_item at;
+    const int tile = tile_slice_of<SHARING>(t, number, rank, at), each = t.down * t.across;
     const int2 place = tile_coordinates(tile % each, t.down, t.across, t.group);
     at.batch = tile / each;
     at.i0 = place.x * ROWS;

@@ -88,20 +88,21 @@ GOP_DEVICE uint64_t make_smem_desc(uint32_t address, int lead, int stride, int s
 #define GOP_SUMS64(i) GOP_SUMS32(i), GOP_SUMS32(i + 32)
 #define GOP_SUMS48(i) GOP_SUMS32(i), GOP_SUMS16(i + 32)
 #define GOP_SUMS96(i) GOP_SUMS64(i), GOP_SUMS32(i + 64)
-/* Names of operands in the text of an instruction. */
-#define GOP_TEXT16_0 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
-#define GOP_TEXT16_1                                                                           \
-    ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define GOP_TEXT16_2                                                                           \
-    ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
-#define GOP_TEXT16_3                                                                           \
-    ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define GOP_TEXT16_4                                                                           \
-    ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
-#define GOP_TEXT16_5                                                                           \
-    ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-#define GOP_TEXT32 GOP_TEXT16_0 GOP_TEXT16_1
-#define GOP_TEXT64 GOP_TEXT32 GOP_TEXT16_2 GOP_TEXT16_3
+#define GOP_SUMS128(i) GOP_SUMS64(i), GOP_SUMS64(i + 64)
+/* Numbers of operands in the text of an instruction, some at a time. */
+#define GOP_TEN(t)                                                                             \
+    ", %" #t "0, %" #t "1, %" #t "2, %" #t "3, %" #t "4, %" #t "5, %" #t "6, %" #t "7, %" #t   \
+    "8, %" #t "9"
+#define GOP_TEXT32 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9" GOP_TEN(1) GOP_TEN(2) ", %30, %31"
+#define GOP_TEXT40 GOP_TEXT32 ", %32, %33, %34, %35, %36, %37, %38, %39"
+#define GOP_TEXT48 GOP_TEXT40 ", %40, %41, %42, %43, %44, %45, %46, %47"
+#define GOP_TEXT60 GOP_TEXT40 GOP_TEN(4) GOP_TEN(5)
+#define GOP_TEXT64 GOP_TEXT60 ", %60, %61, %62, %63"
+#define GOP_TEXT90 GOP_TEXT60 GOP_TEN(6) GOP_TEN(7) GOP_TEN(8)
+#define GOP_TEXT96 GOP_TEXT90 ", %90, %91, %92, %93, %94, %95"
+#define GOP_TEXT128                                                                            \
+    GOP_TEXT90 GOP_TEN(9) GOP_TEN(10) GOP_TEN(11) ", %120, %121, %122, %123, %124, %125, "     \
+                                                  "%126, %127"
 /* Multiplies n columns into half as many sums; operands a, b, on and the orders follow them. */
 #define GOP_WGMMA_(type, n, text, sums, a_at, b_at, on_at, a_order, b_order)                   \
     asm volatile("{\n"                                                                         \
@@ -116,13 +117,10 @@ GOP_DEVICE uint64_t make_smem_desc(uint32_t address, int lead, int stride, int s
     if constexpr (SUMS == 32)                                                                  \
         GOP_WGMMA_(type, "64", GOP_TEXT32, GOP_SUMS32(0), "32", "33", "34", "35", "36");       \
     else if constexpr (SUMS == 48)                                                             \
-        GOP_WGMMA_(type, "96", GOP_TEXT32 GOP_TEXT16_2, GOP_SUMS48(0), "48", "49", "50", "51", \
-                   "52");                                                                      \
+        GOP_WGMMA_(type, "96", GOP_TEXT48, GOP_SUMS48(0), "48", "49", "50", "51", "52");       \
     else if constexpr (SUMS == 64)                                                             \
         GOP_WGMMA_(type, "128", GOP_TEXT64, GOP_SUMS64(0), "64", "65", "66", "67", "68");      \
-    else                                                                                       \
-        GOP_WGMMA_(type, "192", GOP_TEXT64 GOP_TEXT16_4 GOP_TEXT16_5, GOP_SUMS96(0), "96",     \
-                   "97", "98", "99", "100")
+    else GOP_WGMMA_(type, "192", GOP_TEXT96, GOP_SUMS96(0), "96", "97", "98", "99", "100")
 
 /* sum += a b, or sum = a b where `on` is 0, of 64 rows and 2 SUMS columns: 64, 96, 128 or 192.
  * HALF: float16, else bfloat16. A tile of a lies by rows, or transposed by columns; one of b
@@ -139,53 +137,69 @@ GOP_DEVICE void wgmma_add(float (&sum)[SUMS], uint64_t a, uint64_t b, int on)
 #endif
 }
 
-/* The same with a tile of a in the warpgroup's registers: of its 16 rows a warp's lane has four
- * pairs of bfloat16, as for mma_sync (mma.h). */
-template <int B_TRANSPOSED = 1>
-GOP_DEVICE void wgmma_add(float (&sum)[64], const uint32_t (&a)[4], uint64_t b, int on)
+/* The same with a tile of a in the warpgroup's registers, of whose 16 rows a warp's lane has
+ * factors as for mma_sync (mma.h). */
+#define GOP_WGMMA_A_(shape, type, text, sums, a_at, b_at, on_at, order)                        \
+    asm volatile("{\n"                                                                         \
+                 ".reg .pred on;\n"                                                            \
+                 "setp.ne.b32 on, %" on_at ", 0;\n"                                            \
+                 "wgmma.mma_async.sync.aligned." shape ".f32." type "." type " {" text         \
+                 "}, {" a_at "}, %" b_at ", on, 1, 1" order ";\n"                              \
+                 "}"                                                                           \
+                 : sums                                                                        \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(on),                \
+                   "n"(B_TRANSPOSED))
+
+/* bfloat16, and 64 or 128 columns. */
+template <int B_TRANSPOSED = 1, int SUMS>
+GOP_DEVICE void wgmma_add(float (&sum)[SUMS], const uint32_t (&a)[4], uint64_t b, int on)
 {
 #if GOP_WGMMA
-    asm volatile(
-        "{\n"
-        ".reg .pred on;\n"
-        "setp.ne.b32 on, %69, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, "
-        "%31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, "
-        "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, "
-        "%61, %62, %63}, {%64, %65, %66, %67}, %68, on, 1, 1, %70;\n"
-        "}"
-        : GOP_SUMS8(sum, 0), GOP_SUMS8(sum, 8), GOP_SUMS8(sum, 16), GOP_SUMS8(sum, 24),
-          GOP_SUMS8(sum, 32), GOP_SUMS8(sum, 40), GOP_SUMS8(sum, 48), GOP_SUMS8(sum, 56)
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(on), "n"(B_TRANSPOSED));
+    if constexpr (SUMS == 32)
+        GOP_WGMMA_A_("m64n64k16", "bf16", GOP_TEXT32, GOP_SUMS32(0), "%32, %33, %34, %35", "36",
+                     "37", ", %38");
+    else
+        GOP_WGMMA_A_("m64n128k16", "bf16", GOP_TEXT64, GOP_SUMS64(0), "%64, %65, %66, %67",
+                     "68", "69", ", %70");
 #endif
 }
 
-/* The same for a 16 x 64 tile of b: 32 sums of each thread. */
-template <int B_TRANSPOSED = 1>
-GOP_DEVICE void wgmma_add(float (&sum)[32], const uint32_t (&a)[4], uint64_t b, int on)
+/* float32 cut to 11 bits (TF32), of which b's items are contiguous along k: 64 x 8 by 8 x 256.
+ */
+GOP_DEVICE void wgmma_add_tf32(float (&sum)[128], const uint32_t *a, uint64_t b, int on)
 {
 #if GOP_WGMMA
-    asm volatile("{\n"
-                 ".reg .pred on;\n"
-                 "setp.ne.b32 on, %37, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
-                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, "
-                 "%31}, {%32, %33, %34, %35}, %36, on, 1, 1, %38;\n"
-                 "}"
-                 : GOP_SUMS8(sum, 0), GOP_SUMS8(sum, 8), GOP_SUMS8(sum, 16), GOP_SUMS8(sum, 24)
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(on),
-                   "n"(B_TRANSPOSED));
+    constexpr int B_TRANSPOSED = 0; /* not one of its operands */
+    GOP_WGMMA_A_("m64n256k8", "tf32", GOP_TEXT128, GOP_SUMS128(0), "%128, %129, %130, %131",
+                 "132", "133", "");
 #endif
 }
 
+/* Keeps these factors in registers until here: running products read them. */
+template <int N> GOP_DEVICE void wgmma_hold(uint32_t (&factors)[N])
+{
+#if GOP_WGMMA
+#pragma unroll
+    for (int e = 0; e < N; e++) asm volatile("" : "+r"(factors[e])::"memory");
+#endif
+}
+
+#undef GOP_WGMMA_A_
 #undef GOP_WGMMA_OF
 #undef GOP_WGMMA_
+#undef GOP_TEXT128
+#undef GOP_TEXT96
+#undef GOP_TEXT90
 #undef GOP_TEXT64
+#undef GOP_TEXT60
+#undef GOP_TEXT48
+#undef GOP_TEXT40
 #undef GOP_TEXT32
+#undef GOP_TEN
+#undef GOP_SUMS128
+#undef GOP_SUMS96
 #undef GOP_SUMS64
+#undef GOP_SUMS48
 #undef GOP_SUMS32
 #undef GOP_SUMS16
 #undef GOP_SUMS8

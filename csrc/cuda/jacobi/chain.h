@@ -9,6 +9,7 @@
 #define GOP_CUDA_JACOBI_CHAIN_H
 
 #define GOP_JACOBI_FUNCTION GOP_DEVICE
+#include "cuda/common/item_size.h"
 #include "cuda/jacobi/norms.h"
 
 #include "core/ops/jacobi.h"
@@ -296,11 +297,10 @@ static inline gop_status jacobi_chain(gop_ctx *ctx, const gop_task *task)
 static inline gop_status jacobi_chain_plan(const gop_ctx *ctx, const gop_task *task,
                                            const char *name, gop_plan *plan)
 {
-    static const int64_t size[GOP_NDTYPES] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 8, 8, 16};
     GOP_TRY(gop_jacobi_plan_steps(ctx, task, name, plan));
     chain_plan &own = *GOP_OWN(chain_plan, plan);
     gop_jacobi_plan_checked(ctx, task, &own.checked);
-    plan->scratch = room_of(task, size[task->in[0].dtype], own.steps.scratch).bytes;
+    plan->scratch = room_of(task, item_size(task->in[0].dtype), own.steps.scratch).bytes;
     return GOP_OK;
 }
 

@@ -8,6 +8,7 @@
  * solver does.
  */
 #include "core/ops/unchecked.h"
+#include "cuda/common/item_size.h"
 #include "cuda/jacobi/leaves.h"
 
 /* Many threads for the one leaf that is kept; else several blocks an SM, so that one adds
@@ -369,7 +370,6 @@ static gop_status regular_blocks_of(const gop_ctx *ctx, int64_t leaves, regular_
 
 static gop_status jacobi_regular_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    static const int64_t size[GOP_NDTYPES] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 8, 8, 16};
     regular_plan &own = *GOP_OWN(regular_plan, plan);
     const gop_dtype dtype = task->in[0].dtype;
     const int64_t n = task->geometry.jacobi.n, leaves = (n + LEAF - 1) / LEAF;
@@ -386,7 +386,7 @@ static gop_status jacobi_regular_plan(const gop_ctx *ctx, const gop_task *task, 
     if (own.blocks < 1)
         return gop_fail(GOP_REFUSED, "jacobi: the regular kernel takes a GPU whose blocks may "
                                      "wait for each other");
-    plan->scratch = regular_room_of(task, size[dtype], own).room.bytes;
+    plan->scratch = regular_room_of(task, item_size(dtype), own).room.bytes;
     return GOP_OK;
 }
 

@@ -5,6 +5,7 @@
  * A warp keeps one or two rows throughout, a leaf of tree/v1 each, and a step reads only x. All
  * blocks meet at a grid barrier once a step; one of them makes no steps and checks the norms.
  */
+#include "cuda/common/item_size.h"
 #include "cuda/jacobi/together.h"
 #include "cuda/jacobi_step/system.h"
 
@@ -275,18 +276,17 @@ static gop_status resident_blocks(const gop_ctx *ctx, int64_t n, resident_plan *
 
 static gop_status jacobi_resident_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    static const int64_t size[GOP_NDTYPES] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 8, 8, 16};
     resident_plan &own = *GOP_OWN(resident_plan, plan);
     const gop_jacobi *g = &task->geometry.jacobi;
     const gop_dtype dtype = task->in[0].dtype;
     if (task->call->params.jacobi.step.csr || task->call->params.jacobi.step.grid.axes > 0 ||
-        g->k != 1 || g->n * size[dtype] > ROW_BYTES)
+        g->k != 1 || g->n * item_size(dtype) > ROW_BYTES)
         return gop_fail(GOP_REFUSED,
                         "jacobi: the resident kernel takes one right-hand side and a dense A "
                         "of rows of at most %d bytes; the chained kernel takes all",
                         ROW_BYTES);
     GOP_TRY(JACOBI_BY_DTYPE(dtype, resident_blocks)(ctx, g->n, &own));
-    plan->scratch = resident_room_of(task, size[dtype]).room.bytes;
+    plan->scratch = resident_room_of(task, item_size(dtype)).room.bytes;
     return GOP_OK;
 }
 

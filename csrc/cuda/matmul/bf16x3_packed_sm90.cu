@@ -32,11 +32,6 @@ static gop_launch launch_of(gop_dtype dtype, int pieces)
                            : matmul_bf16x3_packed<complex64, 1>;
     return pieces == 3 ? matmul_bf16x3_packed<float, 3> : matmul_bf16x3_packed<float, 1>;
 }
-#else
-static gop_launch launch_of(gop_dtype, int)
-{
-    return nullptr;
-}
 #endif
 
 static gop_status matmul_bf16x3_packed_plan(const gop_ctx *ctx, const gop_task *task,
@@ -61,7 +56,7 @@ static gop_status matmul_bf16x3_packed_plan(const gop_ctx *ctx, const gop_task *
                         "their product is symmetric");
     const int pieces = task->call->params.matmul.precision == GOP_BF16 ? 1 : 3;
     if (pieces == 1) plan->precision = GOP_BF16;
-    plan->launch = launch_of(dtype, pieces);
+    plan->launch = GOP_SM90_LAUNCH(launch_of(dtype, pieces));
     split_plan *p = GOP_OWN(split_plan, plan);
     *p = {};
     split_plan_of(ctx, task, pieces, parts, pieces == 1 ? SINGLE_PACE : SPLIT_PACE, p);

@@ -12,12 +12,8 @@
  * A number that three bfloat16 cannot hold makes a sum NaN, or the lane that splits it notices.
  * Then the block computes its outputs again, term by term.
  */
-#include "cuda/common/cluster.h"
-#include "cuda/common/pipeline.h"
-#include "cuda/common/tile_scheduler.h"
-#include "cuda/common/tma.h"
-#include "cuda/common/wgmma.h"
 #include "cuda/matmul/bf16x3_parts.h"
+#include "cuda/matmul/gemm_sm90.h"
 #include "cuda/matmul/straight.h"
 
 enum { BF16X3_TERMS = 32 }; /* of a stage */
@@ -26,7 +22,7 @@ enum { BF16X3_TERMS = 32 }; /* of a stage */
 template <int N, int W> struct bf16x3_shape {
     enum { LINES = 128 * W, SUMS = N / 2, CHUNKS = W * SUMS / 4, PIECE = N * 64 };
     enum { A_BYTES = LINES * 128, RAW = A_BYTES + N * 128, BYTES = RAW + 3 * PIECE };
-    enum { STAGES = N == 64 ? 6 : W == 1 ? 4 : 3, SHARED = STAGES * (BYTES + 24) + 64 + 1024 };
+    enum { STAGES = N == 64 ? 6 : W == 1 ? 4 : 3 };
     /* Stages that are fetched ahead. A stage is split once all stages before it, but one, have
      * been multiplied. */
     enum { AHEAD = N == 64 ? 3 : STAGES - 2 };
@@ -57,6 +53,12 @@ struct bf16x3_plan {
 };
 
 #if GOP_SM90
+
+/* Behind the ring: a barrier for each stage that has been copied but not split, two by which
+ * the consumer warpgroups take turns, and whether the block met numbers beyond the pieces. */
+template <int N, int W> using bf16x3_ring =
+    gemm_ring<bf16x3_shape<N, W>::STAGES, bf16x3_shape<N, W>::BYTES,
+              bf16x3_shape<N, W>::STAGES * 8 + 64>;
 
 /* ---- a's numbers: lines of 32 terms, or terms of 32 lines, in swizzled rows of 128 bytes ----
  */
@@ -147,23 +149,22 @@ template <int N, bool ALONG> GOP_DEVICE void bf16x3_split_b(const uint8_t *b, ui
 
 /* Four warps: each issues the TMA loads of every fourth box of a stage, and splits a part of
  * what has come of b. A box is an operand's lines, or terms of 32 lines. */
-template <int N, int W, int CLUSTER, bool A_ALONG, bool B_ALONG>
-GOP_DEVICE void bf16x3_feed(const bf16x3_work &w, uint8_t *ring, uint64_t *copied,
-                            uint64_t *full, uint64_t *empty, int rank)
+template <int N, int W, bool A_ALONG, bool B_ALONG, typename TILES> GOP_DEVICE void
+bf16x3_feed(const bf16x3_work &w, const bf16x3_ring<N, W> &ring, const TILES &tiles)
 {
     typedef bf16x3_shape<N, W> shape;
     enum { BOXES_A = A_ALONG ? 1 : shape::LINES / 32, BOXES_B = B_ALONG ? 1 : N / 32 };
     enum { BOXES = BOXES_A + BOXES_B };
     const bf16x3_job &job = w.job;
-    const int step = gridDim.x / CLUSTER;
-    int next = blockIdx.x / CLUSTER, to = 0, s = 0;
+    uint64_t *const copied = (uint64_t *)ring.own;
+    int next = tiles.first, to = 0, s = 0;
     uint32_t to_phase = 1, phase = 0;
-    tile_item at = tile_item_of<shape::LINES, N, CLUSTER>(job, next, rank);
+    tile_item at = tiles.at(next);
     int stage = at.first;
     const auto fetch = [&]() {
-        if (next >= job.items) return;
+        if (next >= tiles.last) return;
         if (threadIdx.x % 32 == 0) {
-            mbarrier_wait(empty + to, to_phase);
+            mbarrier_wait(ring.empty + to, to_phase);
             if (threadIdx.x == 0) mbarrier_arrive_expect_tx(copied + to, shape::RAW);
             const int l = stage * BF16X3_TERMS;
 #pragma unroll
@@ -173,7 +174,8 @@ GOP_DEVICE void bf16x3_feed(const bf16x3_work &w, uint8_t *ring, uint64_t *copie
                 const bool of_a = box < BOXES_A, along = of_a ? A_ALONG : B_ALONG;
                 const int i = of_a ? box : box - BOXES_A;
                 const int line = (of_a ? at.i0 : at.j0) + i * 32;
-                tma_load(ring + to * shape::BYTES + (of_a ? 0 : shape::A_BYTES) + i * 4096,
+                tma_load(ring.stages + to * shape::BYTES + (of_a ? 0 : shape::A_BYTES) +
+                             i * 4096,
                          of_a ? &w.a : &w.b, along ? l : line, along ? line : l,
                          (of_a ? job.a_batch : job.b_batch) ? at.batch : 0, copied + to, 1);
             }
@@ -181,22 +183,22 @@ GOP_DEVICE void bf16x3_feed(const bf16x3_work &w, uint8_t *ring, uint64_t *copie
         __syncwarp();
         pipeline_advance<shape::STAGES>(to, to_phase);
         if (++stage < at.last) return;
-        next += step;
-        if (next >= job.items) return;
-        at = tile_item_of<shape::LINES, N, CLUSTER>(job, next, rank);
+        next += tiles.step;
+        if (next >= tiles.last) return;
+        at = tiles.at(next);
         stage = at.first;
     };
     for (int i = 0; i < shape::AHEAD; i++) fetch();
-    for (int i = blockIdx.x / CLUSTER; i < job.items; i += step) {
-        const tile_item now = tile_item_of<shape::LINES, N, CLUSTER>(job, i, rank);
+    for (int i = tiles.first; i < tiles.last; i += tiles.step) {
+        const tile_item now = tiles.at(i);
         for (int l = now.first; l < now.last; l++) {
             fetch();
             mbarrier_wait(copied + s, phase);
-            uint8_t *const raw = ring + s * shape::BYTES;
+            uint8_t *const raw = ring.stages + s * shape::BYTES;
             bf16x3_split_b<N, B_ALONG>(raw + shape::A_BYTES, raw + shape::RAW);
             fence_proxy_async();
             __syncwarp();
-            if (threadIdx.x % 32 == 0) mbarrier_arrive(full + s);
+            if (threadIdx.x % 32 == 0) mbarrier_arrive(ring.full + s);
             pipeline_advance<shape::STAGES>(s, phase);
         }
     }
@@ -323,62 +325,49 @@ __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREADS, 1)
 {
 #if GOP_WGMMA
     typedef bf16x3_shape<N, W> shape;
-    enum { STAGES = shape::STAGES, SUMS = shape::SUMS };
-    /* Shared memory: the ring of stages and its barriers. */
-    extern __shared__ uint8_t memory[];
-    uint8_t *const ring = memory + (-shared_address(memory) & 1023);
-    uint64_t *const copied = (uint64_t *)(ring + STAGES * shape::BYTES);
-    uint64_t *const full = copied + STAGES, *const empty = full + STAGES;
-    uint64_t *const ping_pong = empty + STAGES; /* whose warpgroup multiplies */
-    float4 *const odd_here = (float4 *)(ping_pong + 2 + STAGES % 2);
-    const bf16x3_job &job = w.job;
+    enum { SUMS = shape::SUMS };
+    const bf16x3_ring<N, W> ring;
     const int rank = CLUSTER > 1 ? cluster_rank() : 0;
+    const persistent_tiles<shape::LINES, N, CLUSTER, true> tiles(w.job, 0, w.job.items, rank);
+    uint64_t *const copied = (uint64_t *)ring.own;
+    uint64_t *const ping_pong = copied + shape::STAGES; /* whose warpgroup multiplies */
+    float4 *const odd_here = (float4 *)(ping_pong + 2 + shape::STAGES % 2);
     if (threadIdx.x == 0) {
-        pipeline_init<STAGES>(full, PRODUCERS / 32, empty, CONSUMERS / 32);
-        for (int s = 0; s < STAGES; s++) mbarrier_init(copied + s, 1);
+        for (int s = 0; s < shape::STAGES; s++) mbarrier_init(copied + s, 1);
         mbarrier_init(ping_pong, 4), mbarrier_init(ping_pong + 1, 4);
-        fence_mbarrier_release();
-        fence_proxy_async();
+        ring.init(PRODUCERS / 32, CONSUMERS / 32);
     }
     launch_dependents();
     __syncthreads();
     grid_dependency_sync();
-
-    /* Producer: one thread issues TMA loads, the warps split b. */
-    if (threadIdx.x < PRODUCERS) {
-        setmaxnreg_dec<shape::FEED>();
-        bf16x3_feed<N, W, CLUSTER, A_ALONG, B_ALONG>(w, ring, copied, full, empty, rank);
+    /* One thread of each producer warp issues TMA loads, all split b. */
+    const auto produce = [&] {
+        bf16x3_feed<N, W, A_ALONG, B_ALONG>(w, ring, tiles);
         if (CLUSTER > 1) {
             cluster_sync();
             cluster_sync();
         }
-        return;
-    }
-
-    /* Consumers: two warpgroups split a and multiply, ping-pong. */
-    setmaxnreg_inc<shape::MULTIPLY>();
-    const int t = threadIdx.x - PRODUCERS, lane = t % 32;
-    const int group = __shfl_sync(~0u, t / 128, 0);
-    const int first = t / 32 * 16; /* of a warp's lines */
-    const uint32_t pieces = shared_address(ring) + shape::RAW;
-    const uint64_t at_b =
-        B_ALONG ? make_smem_desc(pieces, 0, 512, 2) : make_smem_desc(pieces, 4096, 1024, 1);
-    int s = 0;
-    uint32_t phase = 0, mine = group == 0; /* the first group need not wait at first */
-    for (int i = blockIdx.x / CLUSTER; i < job.items; i += gridDim.x / CLUSTER) {
-        const tile_item at = tile_item_of<shape::LINES, N, CLUSTER>(job, i, rank);
+    };
+    /* Two warpgroups split a and multiply, ping-pong. */
+    const auto consume = [&] {
+        const int t = threadIdx.x - PRODUCERS, lane = t % 32;
+        const int group = __shfl_sync(~0u, t / 128, 0);
+        const int first = t / 32 * 16; /* of a warp's lines */
+        const uint32_t pieces = shared_address(ring.stages) + shape::RAW;
+        const uint64_t at_b =
+            B_ALONG ? make_smem_desc(pieces, 0, 512, 2) : make_smem_desc(pieces, 4096, 1024, 1);
+        uint32_t mine = group == 0; /* the first group need not wait at first */
         uint32_t least = ~0u;
-        float sum[W][SUMS] = {};
-        for (int l = at.first; l < at.last; l++) {
+        const auto multiply = [&](float(&sum)[W][SUMS], int s, uint32_t phase) {
             mbarrier_wait(copied + s, phase);
 #pragma unroll
             for (int v = 0; v < W; v++) {
                 uint32_t fa[2][3][4];
-                bf16x3_split_a<A_ALONG>(fa, ring + s * shape::BYTES, v * 128 + first, lane,
-                                        least);
-                if (v == 0) mbarrier_wait(full + s, phase);
-                mbarrier_wait(ping_pong + group,
-                              mine); /* one splits while the other multiplies */
+                bf16x3_split_a<A_ALONG>(fa, ring.stages + s * shape::BYTES, v * 128 + first,
+                                        lane, least);
+                if (v == 0) mbarrier_wait(ring.full + s, phase);
+                /* One splits while the other multiplies. */
+                mbarrier_wait(ping_pong + group, mine);
                 mine ^= 1;
                 float part[SUMS];
                 multiply_lines<shape::PIECE, B_ALONG>(part, fa, at_b, s * shape::BYTES);
@@ -386,15 +375,19 @@ __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREADS, 1)
                 if (lane == 0) mbarrier_arrive(ping_pong + 1 - group);
                 wgmma_wait();
                 __syncwarp(); /* all lanes have read */
-                if (v == W - 1 && lane == 0) mbarrier_arrive(empty + s);
-#pragma unroll
-                for (int e = 0; e < SUMS; e++) sum[v][e] += part[e];
+                if (v == W - 1 && lane == 0) mbarrier_arrive(ring.empty + s);
+                promote(sum[v], part);
             }
-            pipeline_advance<STAGES>(s, phase);
-        }
-        const bool beyond = bf16x3_beyond(sum, least);
-        bf16x3_epilogue<N, W, CLUSTER>(w, at, sum, beyond, ring, odd_here, rank, t);
-    }
+        };
+        consumer_mainloop<bf16x3_ring<N, W>, W, SUMS>(
+            tiles, multiply, [&](const tile_item &at, const float(&sum)[W][SUMS]) {
+                const bool beyond = bf16x3_beyond(sum, least);
+                least = ~0u;
+                bf16x3_epilogue<N, W, CLUSTER>(w, at, sum, beyond, ring.stages, odd_here, rank,
+                                               t);
+            });
+    };
+    gemm_specialise<shape::FEED, shape::MULTIPLY>(produce, consume);
 #endif
 }
 
@@ -429,7 +422,7 @@ static gop_status bf16x3_enqueue(gop_ctx *ctx, const gop_task *task, const bf16x
     GOP_TRY(GOP_LAUNCH_FIRST(ctx, task, w.job.slices > 1,
                              (matmul_bf16x3_kernel<N, W, CLUSTER, A_ALONG, B_ALONG>),
                              cluster_grid(w.job.items, ctx->info.processors, CLUSTER),
-                             BLOCK_THREADS, shape::SHARED, w));
+                             BLOCK_THREADS, bf16x3_ring<N, W>::SHARED, w));
     if (w.job.slices == 1) return GOP_OK;
     return GOP_LAUNCH_EARLY(ctx, (matmul_bf16x3_parts_kernel<N, W>),
                             (unsigned)((w.job.tiles - w.job.whole) * shape::CHUNKS), CONSUMERS,
@@ -465,8 +458,6 @@ static gop_status matmul_bf16x3(gop_ctx *ctx, const gop_task *task, int64_t)
                   [!plan.b.transposed](ctx, task, w);
 }
 
-#else
-static const gop_launch matmul_bf16x3 = nullptr;
 #endif
 
 /* The time of a plan, in clocks, as measured on an H200. */
@@ -477,12 +468,12 @@ static double bf16x3_time(const gop_ctx *ctx, const bf16x3_plan &plan)
     enum { ADDING = 1000, PART = 80, PART_OF_TWO = 220 };
     const bf16x3_job &job = plan.job;
     const int64_t processors = ctx->info.processors > 1 ? ctx->info.processors : 2;
-    const int64_t each = plan.waves == 2 ? TWO_WAVES : STAGE + plan.columns * COLUMN;
+    const double each = plan.waves == 2 ? TWO_WAVES : STAGE + plan.columns * COLUMN;
     const int64_t parts = job.items - job.whole;
-    const int64_t computing = tile_waves(job, plan.cluster, processors, each, AROUND);
+    const double computing = tile_waves(job, plan.cluster, processors, each, AROUND);
     const int64_t adding = parts * plan.columns * (plan.waves == 2 ? PART_OF_TWO : PART) / 128;
-    return (double)(computing + adding + (parts ? ADDING : 0) +
-                    (plan.cluster > 1 ? MEETING : 0));
+    return computing + (double)(adding + (parts ? ADDING : 0)) +
+           (plan.cluster > 1 ? MEETING : 0);
 }
 
 /* Chooses the fastest tile and cut: if one wave has all tiles, the blocks of a cluster share
@@ -548,7 +539,7 @@ static gop_status matmul_bf16x3_plan(const gop_ctx *ctx, const gop_task *task, g
     const size_t parts = (size_t)(job.items - job.whole);
     p->odd = parts * tile;
     plan->scratch = p->odd + parts * sizeof(unsigned);
-    plan->launch = matmul_bf16x3;
+    plan->launch = GOP_SM90_LAUNCH(matmul_bf16x3);
     return GOP_OK;
 }
 

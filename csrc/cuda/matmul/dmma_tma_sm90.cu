@@ -15,12 +15,9 @@
 #include <math.h>
 #include <type_traits>
 
-#include "cuda/common/cluster.h"
 #include "cuda/common/mma.h"
-#include "cuda/common/pipeline.h"
-#include "cuda/common/tma.h"
-#include "cuda/common/wgmma.h"
 #include "cuda/matmul/dmma.h"
+#include "cuda/matmul/gemm_sm90.h"
 #include "cuda/matmul/straight_copies.h"
 
 struct dmma_tma_job : dmma_tma_schedule {
@@ -55,7 +52,8 @@ template <int TILE_M, int TILE_N, int WARP_M, int WARP_N> struct dmma_tma_shape 
     enum { M_TILES = WM / 16, N_TILES = WN / 8, CHUNKS = M_TILES * N_TILES * 2 };
     enum { BYTES = (M + N) * 128, MEETING = (GROUPS - 1) * M * N * 8 };
     enum { STAGES = (225 * 1024 - MEETING) / BYTES / GROUPS * GROUPS };
-    enum { SHARED = MEETING + STAGES * (BYTES + 16) + 8 + 1024 };
+    /* Behind the ring: where groups meet, and the barrier of those that are ahead. */
+    typedef gemm_ring<STAGES, BYTES, MEETING + 16> ring;
 };
 
 /* An operand's tile: lines of 16 terms, or, 16 lines at a time, terms of 16 lines; either way
@@ -102,49 +100,42 @@ GOP_DEVICE void dmma_tma_fetch(uint8_t *tile, const gop_cuda_tensor_map *map, in
     }
 }
 
-/* One of the rings that shared memory is cut into, and the items whose stages go through it. */
+/* One of the rings that the block's is cut into, and the items whose stages go through it. */
 template <typename shape, int RINGS> struct dmma_tma_ring {
-    uint8_t *tiles;
+    enum { STAGES = shape::STAGES / RINGS, BYTES = shape::BYTES, EACH = 1 };
+    const dmma_tma_job &job;
+    uint8_t *stages;
     uint64_t *full, *empty;
-    int first, step;
+    int first, last, step;
 
-    GOP_DEVICE dmma_tma_ring(const dmma_tma_job &job, uint8_t *memory, int number)
+    GOP_DEVICE dmma_tma_ring(const dmma_tma_job &of, const typename shape::ring &all,
+                             int number)
+        : job(of), stages(all.stages + number * STAGES * BYTES),
+          full(all.full + number * STAGES), empty(all.empty + number * STAGES),
+          first(of.first + number * gridDim.x + blockIdx.x), last(of.last),
+          step(RINGS * gridDim.x)
     {
-        const int from = number * (shape::STAGES / RINGS);
-        full = (uint64_t *)(memory + shape::STAGES * shape::BYTES + shape::MEETING) + from;
-        empty = full + shape::STAGES;
-        tiles = memory + from * shape::BYTES;
-        first = job.first + number * gridDim.x + blockIdx.x;
-        step = RINGS * gridDim.x;
     }
+    GOP_DEVICE tile_item at(int i) const { return tile_item_of<shape::M, shape::N>(job, i); }
 };
 
 /* One thread of each of four warps, which the rings have alike. */
 template <typename shape, int RINGS, bool A_ALONG, bool B_ALONG>
-GOP_DEVICE void dmma_tma_feed(const dmma_tma_work &w, uint8_t *memory)
+GOP_DEVICE void dmma_tma_feed(const dmma_tma_work &w, const typename shape::ring &all)
 {
     enum { M = shape::M, N = shape::N, FEEDERS = PRODUCERS / 32 / RINGS };
-    enum { SLOTS = shape::STAGES / RINGS };
-    const dmma_tma_job &job = w.job;
     const int warp = threadIdx.x / 32 % FEEDERS;
-    const dmma_tma_ring<shape, RINGS> ring(job, memory, threadIdx.x / 32 / FEEDERS);
-    int s = 0;
-    uint32_t phase = 1; /* at first all slots are free */
-    for (int i = ring.first; i < job.last; i += ring.step) {
-        const tile_item at = tile_item_of<M, N>(job, i);
-        for (int stage = at.first; stage < at.last; stage++) {
-            uint8_t *const tiles = ring.tiles + s * shape::BYTES;
-            const int l = stage * DMMA_K;
-            mbarrier_wait(ring.empty + s, phase);
-            if (warp == 0) mbarrier_arrive_expect_tx(ring.full + s, shape::BYTES);
-            dmma_tma_fetch<M, A_ALONG, FEEDERS>(tiles, &w.a, warp, at.i0, l,
-                                                job.a_batch ? at.batch : 0, ring.full + s);
+    const dmma_tma_ring<shape, RINGS> ring(w.job, all, threadIdx.x / 32 / FEEDERS);
+    producer_mainloop(ring, ring, [&](const tile_item &at) {
+        const int za = w.job.a_batch ? at.batch : 0, zb = w.job.b_batch ? at.batch : 0;
+        return [=, &w](int k, uint8_t *tiles, uint64_t *full) {
+            const int l = k * DMMA_K;
+            if (warp == 0) mbarrier_arrive_expect_tx(full, shape::BYTES);
+            dmma_tma_fetch<M, A_ALONG, FEEDERS>(tiles, &w.a, warp, at.i0, l, za, full);
             dmma_tma_fetch<N, B_ALONG, FEEDERS>(tiles + M * 128, &w.b, (warp ^ 1) % FEEDERS,
-                                                at.j0, l, job.b_batch ? at.batch : 0,
-                                                ring.full + s);
-            pipeline_advance<SLOTS>(s, phase);
-        }
-    }
+                                                at.j0, l, zb, full);
+        };
+    });
 }
 
 /* Where sums go from row r and column c of a tile on: into out, or as one of the parts that are
@@ -246,11 +237,6 @@ GOP_DEVICE void dmma_tma_epilogue(const dmma_tma_work &w, const tile_item &at,
     else store(std::false_type());
 }
 
-template <typename shape> GOP_DEVICE uint64_t *dmma_tma_ahead(uint8_t *memory)
-{
-    return (uint64_t *)(memory + shape::STAGES * (shape::BYTES + 16) + shape::MEETING);
-}
-
 /* Tells that a warp has read a stage. Its last loads may still be on their way, and would read
  * what TMA brings next: an arrival orders only accesses of its own proxy. */
 GOP_DEVICE void dmma_tma_give_back(uint64_t *empty, int lane)
@@ -262,7 +248,7 @@ GOP_DEVICE void dmma_tma_give_back(uint64_t *empty, int lane)
 
 /* One of eight warps: waits for its own stages, and multiplies. */
 template <typename shape, int RINGS, bool A_ALONG, bool B_ALONG>
-GOP_DEVICE void dmma_tma_multiply(const dmma_tma_work &w, uint8_t *memory)
+GOP_DEVICE void dmma_tma_multiply(const dmma_tma_work &w, const typename shape::ring &all)
 {
     enum { M = shape::M, N = shape::N, GROUPS = shape::GROUPS };
     enum { SHARERS = GROUPS / RINGS, SLOTS = shape::STAGES / RINGS }; /* of a tile; of a ring */
@@ -275,12 +261,12 @@ GOP_DEVICE void dmma_tma_multiply(const dmma_tma_work &w, uint8_t *memory)
     const int warp = t / 32 % (shape::THREADS / 32);
     const int group = GROUPS > 1 ? __shfl_sync(~0u, t / shape::THREADS, 0) : 0;
     const int share = SHARERS > 1 ? group : 0;
-    const dmma_tma_ring<shape, RINGS> ring(job, memory, RINGS > 1 ? group : 0);
+    const dmma_tma_ring<shape, RINGS> ring(job, all, RINGS > 1 ? group : 0);
     const int m0 = warp % shape::WARPS_M * shape::WM, n0 = warp / shape::WARPS_M * shape::WN;
     const uint32_t a_lane = of_a::base(lane) + m0 * 128;
     const uint32_t b_lane = of_b::base(lane) + (M + n0) * 128;
     /* A scheduler's second warp begins later, so that it multiplies while the first stores. */
-    uint64_t *const ahead = dmma_tma_ahead<shape>(memory);
+    uint64_t *const ahead = (uint64_t *)(all.own + shape::MEETING);
     const bool leads = __shfl_sync(~0u, t < CONSUMERS / 2, 0);
     int until = SHARERS == 1 && leads ? +LEAD : 0;
     double fa[KEPT][8], fb[N_TILES][4];
@@ -296,8 +282,8 @@ GOP_DEVICE void dmma_tma_multiply(const dmma_tma_work &w, uint8_t *memory)
     };
     int begin = 0; /* the slot of the next tile's first stage, and its phase */
     uint32_t begin_phase = 0;
-    for (int i = ring.first; i < job.last; i += ring.step) {
-        const tile_item at = tile_item_of<M, N>(job, i);
+    for (int i = ring.first; i < ring.last; i += ring.step) {
+        const tile_item at = ring.at(i);
         int s = begin + share;
         uint32_t phase = begin_phase;
         if (s >= SLOTS) s -= SLOTS, phase ^= 1;
@@ -305,13 +291,13 @@ GOP_DEVICE void dmma_tma_multiply(const dmma_tma_work &w, uint8_t *memory)
         if (SHARERS == 1 && !leads && i == ring.first) mbarrier_wait(ahead, 0);
         if (at.first + share < at.last) {
             mbarrier_wait(ring.full + s, phase);
-            const uint8_t *const tiles = ring.tiles + s * shape::BYTES;
+            const uint8_t *const tiles = ring.stages + s * shape::BYTES;
 #pragma unroll
             for (int n = 0; n < N_TILES; n++) load_a(tiles, 0, n), load_b(tiles, n);
         }
         for (int stage = at.first + share; stage < at.last; stage += SHARERS) {
             const bool more = stage + SHARERS < at.last;
-            const uint8_t *tiles = ring.tiles + s * shape::BYTES;
+            const uint8_t *tiles = ring.stages + s * shape::BYTES;
             const int here = s;
             if ((s += SHARERS) >= SLOTS) s -= SLOTS, phase ^= 1;
 #pragma unroll
@@ -321,7 +307,7 @@ GOP_DEVICE void dmma_tma_multiply(const dmma_tma_work &w, uint8_t *memory)
                     dmma_tma_give_back(ring.empty + here, lane);
                     if (until && --until == 0 && lane == 0) mbarrier_arrive(ahead);
                     if (more) mbarrier_wait(ring.full + s, phase);
-                    tiles = ring.tiles + s * shape::BYTES;
+                    tiles = ring.stages + s * shape::BYTES;
                 }
 #pragma unroll
                 for (int n = 0; n < N_TILES; n++) {
@@ -336,8 +322,8 @@ GOP_DEVICE void dmma_tma_multiply(const dmma_tma_work &w, uint8_t *memory)
         begin += at.last - at.first;
         begin_phase ^= begin / SLOTS & 1;
         begin %= SLOTS;
-        dmma_tma_epilogue<shape, RINGS, A_ALONG, B_ALONG>(
-            w, at, sum, (double2 *)(memory + shape::STAGES * shape::BYTES), t, group);
+        dmma_tma_epilogue<shape, RINGS, A_ALONG, B_ALONG>(w, at, sum, (double2 *)all.own, t,
+                                                          group);
     }
 }
 
@@ -346,35 +332,25 @@ __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     matmul_dmma_tma_kernel(const __grid_constant__ dmma_tma_work w)
 {
 #if GOP_WGMMA
-    enum { STAGES = shape::STAGES, GROUPS = shape::GROUPS };
-    /* Shared memory: stages, where groups meet, barriers of stages. */
-    extern __shared__ uint8_t anywhere[];
-    uint8_t *const memory = anywhere + (-shared_address(anywhere) & 1023);
+    const typename shape::ring ring;
     if (threadIdx.x == 0) {
-        uint64_t *const full = (uint64_t *)(memory + STAGES * shape::BYTES + shape::MEETING);
-        pipeline_init<STAGES>(full, 1, full + STAGES, CONSUMERS / 32 / GROUPS);
-        mbarrier_init(dmma_tma_ahead<shape>(memory), CONSUMERS / 64);
-        fence_proxy_async();
+        mbarrier_init((uint64_t *)(ring.own + shape::MEETING), CONSUMERS / 64);
+        ring.init(1, CONSUMERS / 32 / shape::GROUPS);
     }
     launch_dependents();
     __syncthreads();
     grid_dependency_sync();
-
-    /* Producer: one thread of each warp issues TMA loads. */
-    if (threadIdx.x < PRODUCERS) {
-        setmaxnreg_dec<40>();
+    const bool one = shape::GROUPS == 1 || w.job.rings == 1;
+    const auto produce = [&] {
         if (threadIdx.x % 32) return;
-        if (GROUPS == 1 || w.job.rings == 1)
-            dmma_tma_feed<shape, 1, A_ALONG, B_ALONG>(w, memory);
-        else dmma_tma_feed<shape, GROUPS, A_ALONG, B_ALONG>(w, memory);
-        return;
-    }
-
-    /* Consumers. */
-    setmaxnreg_inc<232>();
-    if (GROUPS == 1 || w.job.rings == 1)
-        dmma_tma_multiply<shape, 1, A_ALONG, B_ALONG>(w, memory);
-    else dmma_tma_multiply<shape, GROUPS, A_ALONG, B_ALONG>(w, memory);
+        if (one) dmma_tma_feed<shape, 1, A_ALONG, B_ALONG>(w, ring);
+        else dmma_tma_feed<shape, shape::GROUPS, A_ALONG, B_ALONG>(w, ring);
+    };
+    const auto consume = [&] {
+        if (one) dmma_tma_multiply<shape, 1, A_ALONG, B_ALONG>(w, ring);
+        else dmma_tma_multiply<shape, shape::GROUPS, A_ALONG, B_ALONG>(w, ring);
+    };
+    gemm_specialise(produce, consume);
 #endif
 }
 
@@ -408,10 +384,9 @@ static __global__ void __launch_bounds__(128)
 template <typename shape, bool A_ALONG, bool B_ALONG>
 static gop_status dmma_tma_enqueue(gop_ctx *ctx, const dmma_tma_work &w)
 {
-    const int items = w.job.last - w.job.first, most = ctx->info.processors;
     return GOP_LAUNCH_EARLY(ctx, (matmul_dmma_tma_kernel<shape, A_ALONG, B_ALONG>),
-                            (unsigned)(items < most ? items : most), BLOCK_THREADS,
-                            shape::SHARED, w);
+                            cluster_grid(w.job.last - w.job.first, ctx->info.processors, 1),
+                            BLOCK_THREADS, shape::ring::SHARED, w);
 }
 
 /* The map of an operand, or of its copy where no map can describe it. */
@@ -463,8 +438,6 @@ static gop_status matmul_dmma_tma(gop_ctx *ctx, const gop_task *task, int64_t st
                             tiling.n, 0, w, tiling.m, tiling.n);
 }
 
-#else
-static const gop_launch matmul_dmma_tma = nullptr;
 #endif
 
 static gop_status matmul_dmma_tma_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
@@ -518,7 +491,7 @@ static gop_status matmul_dmma_tma_plan(const gop_ctx *ctx, const gop_task *task,
     p->a_copy = (dmma_plan_pairs(task, parts, &p->pairs) + 255) / 256 * 256;
     p->b_copy = p->a_copy + straight_bytes(p->a);
     plan->scratch = p->b_copy + straight_bytes(p->b);
-    plan->launch = matmul_dmma_tma;
+    plan->launch = GOP_SM90_LAUNCH(matmul_dmma_tma);
     return GOP_OK;
 }
 

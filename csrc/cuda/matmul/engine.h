@@ -14,11 +14,8 @@
 #ifndef GOP_CUDA_MATMUL_ENGINE_H
 #define GOP_CUDA_MATMUL_ENGINE_H
 
-#include "cuda/common/pipeline.h"
-#include "cuda/common/cluster.h"
-#include "cuda/common/tma.h"
+#include "cuda/matmul/gemm_sm90.h"
 #include "cuda/matmul/image.h"
-#include "cuda/common/tile_scheduler.h"
 
 enum {
     ENGINE_SHARED = 232448, /* bytes a block may have */
@@ -37,57 +34,45 @@ template <int PIECES, int W> struct engine_stage {
         BYTES = BLOCKS * (A_BYTES + B_BYTES),
         FIT = (ENGINE_SHARED - 2048) / BYTES,
         COUNT = (FIT < 8 ? FIT : 8) / PROMOTED * PROMOTED,
-        UNIT = BLOCKS * PROMOTED,
     };
+    typedef gemm_ring<COUNT, BYTES, 0, PROMOTED> ring;
 };
 
-/* What a block does next: blocks [first, last) of the sums of a tile. */
-struct engine_item {
-    int64_t product;
-    int tile_m, tile_n; /* tile_n: of the cluster */
-    int first, last;
-    int64_t part; /* where its sums go in `parts`, in tiles of a cluster; -1: to out */
+/* The place of tile t of a product. */
+GOP_DEVICE int2 engine_place(const engine_job &p, int t)
+{
+    if (p.mirrored != 1) return tile_coordinates(t, p.down, p.across, p.group);
+    /* Row m of tiles ends at the diagonal. */
+    int m = (int)((sqrtf(8.0f * (float)t + 1.0f) - 1.0f) * 0.5f);
+    while ((int64_t)m * (m + 1) / 2 > t) m--;
+    while ((int64_t)(m + 1) * (m + 2) / 2 <= t) m++;
+    return make_int2(m, t - (int)((int64_t)m * (m + 1) / 2));
+}
+
+/* The cluster's items, whose i0 and j0 count tiles. */
+template <int ROWS, int C> struct engine_tiles {
+    const engine_job &p;
+    int first, last, step;
+
+    GOP_DEVICE engine_tiles(const engine_job &job)
+        : p(job), first(blockIdx.x / C), last(job.items), step(gridDim.x / C)
+    {
+    }
+    GOP_DEVICE tile_item at(int i) const
+    {
+        tile_item item;
+        const int tile = tile_slice_of(p, i, 0, item);
+        const int2 place = engine_place(p, tile % p.each);
+        item.batch = tile / p.each, item.i0 = place.x, item.j0 = place.y;
+        if (is_above(item)) item.last = item.first;
+        return item;
+    }
+    /* Whether a tile of complex numbers lies above the diagonal, whose results are others'. */
+    GOP_DEVICE bool is_above(const tile_item &item) const
+    {
+        return p.mirrored == 2 && (item.i0 + 1) * ROWS <= item.j0 * C * (IMAGE_COLUMNS / 2);
+    }
 };
-
-GOP_DEVICE void engine_place(const engine_job &p, int t, engine_item &item)
-{
-    if (p.mirrored == 1) { /* row m of tiles ends at the diagonal */
-        int m = (int)((sqrtf(8.0f * (float)t + 1.0f) - 1.0f) * 0.5f);
-        while ((int64_t)m * (m + 1) / 2 > t) m--;
-        while ((int64_t)(m + 1) * (m + 2) / 2 <= t) m++;
-        item.tile_m = m;
-        item.tile_n = t - (int)((int64_t)m * (m + 1) / 2);
-        return;
-    }
-    const int2 place = tile_coordinates(t, p.tiles_m, p.tiles_n, p.group);
-    item.tile_m = place.x, item.tile_n = place.y;
-}
-
-/* Whether a tile of complex numbers lies above the diagonal, whose results are others'. */
-GOP_DEVICE bool is_above(const engine_job &p, const engine_item &item, int rows, int cluster)
-{
-    return p.mirrored == 2 &&
-           (item.tile_m + 1) * rows <= item.tile_n * cluster * (IMAGE_COLUMNS / 2);
-}
-
-/* A slice is of whole units, each of UNIT blocks. */
-template <int UNIT> GOP_DEVICE engine_item engine_item_of(const engine_job &p, int i)
-{
-    engine_item item;
-    const int all = (p.items - p.whole) / p.slices + p.whole, rest = all - p.whole;
-    const int cut = i - p.whole, tile = cut < 0 ? i : p.whole + cut % rest;
-    item.product = tile / p.tiles;
-    item.first = 0, item.last = p.blocks, item.part = -1;
-    if (cut >= 0 && p.slices > 1) {
-        const int slice = cut / rest;
-        const int64_t units = p.blocks / UNIT;
-        item.first = (int)(units * slice / p.slices) * UNIT;
-        item.last = (int)(units * (slice + 1) / p.slices) * UNIT;
-        item.part = cut;
-    }
-    engine_place(p, tile % p.tiles, item);
-    return item;
-}
 
 /* ---- what a thread has of a tile: four sums for each 64 of its rows and each eight columns:
  * two neighbours in a row, and the two eight rows below ---- */
@@ -195,50 +180,41 @@ GOP_DEVICE bool hopeless(const engine_job &p)
 /* ---- the kernels ---- */
 
 /* One warp loads the packed images of a block's tiles into the ring. */
-template <typename stage, int C> GOP_DEVICE void
-engine_feed(const engine_job &p, uint8_t *ring, uint64_t *full, uint64_t *empty, int rank)
+template <typename stage, int C, typename TILES> GOP_DEVICE void
+engine_feed(const engine_job &p, const typename stage::ring &ring, const TILES &tiles, int rank)
 {
-    int s = 0;
-    uint32_t phase = 0;
-    enum { A_SHARE = stage::BLOCKS * stage::A_BYTES / C };
+    enum { A_BYTES = stage::BLOCKS * stage::A_BYTES, A_SHARE = A_BYTES / C };
+    enum { B_BYTES = stage::BLOCKS * stage::B_BYTES };
     const int copy = threadIdx.x * ENGINE_COPY;
-    for (int i = blockIdx.x / C; i < p.items; i += gridDim.x / C) {
-        const engine_item item = engine_item_of<stage::UNIT>(p, i);
-        if (is_above(p, item, stage::ROWS, C)) continue;
-        const uint8_t *a = p.a + item.product * p.a_product + rank * A_SHARE +
-                           ((int64_t)item.tile_m * p.blocks + item.first) * stage::A_BYTES;
-        const uint8_t *b =
-            p.b + item.product * p.b_product +
-            ((int64_t)(item.tile_n * C + rank) * p.blocks + item.first) * stage::B_BYTES;
-        for (int l = item.first; l < item.last; l += stage::BLOCKS) {
-            mbarrier_wait(empty + s, phase ^ 1);
-            uint8_t *const to = ring + s * stage::BYTES;
-            uint8_t *const to_a = to + rank * A_SHARE;
-            uint8_t *const to_b = to + stage::BLOCKS * stage::A_BYTES;
-            if (threadIdx.x == 0) mbarrier_arrive_expect_tx(full + s, stage::BYTES);
+    producer_mainloop(ring, tiles, [&](const tile_item &item) {
+        const uint8_t *const a = p.a + item.batch * p.a_product + rank * A_SHARE +
+                                 (int64_t)item.i0 * p.blocks * stage::A_BYTES;
+        const uint8_t *const b = p.b + item.batch * p.b_product +
+                                 (int64_t)(item.j0 * C + rank) * p.blocks * stage::B_BYTES;
+        return [=](int k, uint8_t *to, uint64_t *full) {
+            const uint8_t *const from_a = a + (int64_t)k * A_BYTES;
+            const uint8_t *const from_b = b + (int64_t)k * B_BYTES;
+            if (threadIdx.x == 0) mbarrier_arrive_expect_tx(full, stage::BYTES);
             __syncwarp();
             for (int at = copy; at < A_SHARE; at += 32 * ENGINE_COPY) {
-                if (C == 2)
-                    cp_async_bulk_load_multicast(to_a + at, a + at, ENGINE_COPY, full + s);
-                else cp_async_bulk_load(to_a + at, a + at, ENGINE_COPY, full + s);
+                uint8_t *const to_a = to + rank * A_SHARE + at;
+                if (C == 2) cp_async_bulk_load_multicast(to_a, from_a + at, ENGINE_COPY, full);
+                else cp_async_bulk_load(to_a, from_a + at, ENGINE_COPY, full);
             }
-            for (int at = copy; at < stage::BLOCKS * stage::B_BYTES; at += 32 * ENGINE_COPY)
-                cp_async_bulk_load(to_b + at, b + at, ENGINE_COPY, full + s);
-            a += stage::BLOCKS * stage::A_BYTES;
-            b += stage::BLOCKS * stage::B_BYTES;
-            pipeline_advance<stage::COUNT>(s, phase);
-        }
-    }
+            for (int at = copy; at < B_BYTES; at += 32 * ENGINE_COPY)
+                cp_async_bulk_load(to + A_BYTES + at, from_b + at, ENGINE_COPY, full);
+        };
+    });
 }
 
 /* Epilogue: undo the scales of halves, then store outputs or partial sums. */
 template <bool HALF, int W, int C, typename O>
-GOP_DEVICE void engine_store(const engine_job &p, const engine_item &item, O *out, int row,
+GOP_DEVICE void engine_store(const engine_job &p, const tile_item &item, O *out, int row,
                              int column, int rank, int t, float (&sum)[W][64])
 {
     if (HALF && item.part < 0) {
-        const line_scale *rows = p.row_scale + item.product * p.row_scales;
-        const line_scale *columns = p.column_scale + item.product * p.column_scales;
+        const line_scale *rows = p.row_scale + item.batch * p.row_scales;
+        const line_scale *columns = p.column_scale + item.batch * p.column_scales;
         bool doubtful[W] = {};
 #pragma unroll
         for (int c = 0; c < 16; c++) {
@@ -250,7 +226,7 @@ GOP_DEVICE void engine_store(const engine_job &p, const engine_item &item, O *ou
         }
 #pragma unroll
         for (int w = 0; w < W; w++)
-            if (doubtful[w]) list_doubtful(p, item.product, row + w * 64, column, 16);
+            if (doubtful[w]) list_doubtful(p, item.batch, row + w * 64, column, 16);
     }
 #pragma unroll
     for (int w = 0; w < W; w++)
@@ -294,16 +270,10 @@ __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREADS, 1)
 {
 #if GOP_WGMMA
     typedef engine_stage<PIECES, W> stage;
-    /* Shared memory: the ring of stages and its barriers. */
-    extern __shared__ uint8_t memory[];
-    uint8_t *const ring = (uint8_t *)(((uintptr_t)memory + 1023) & ~(uintptr_t)1023);
-    uint64_t *const full = (uint64_t *)(ring + stage::COUNT * stage::BYTES);
-    uint64_t *const empty = full + stage::COUNT;
+    const typename stage::ring ring;
+    const engine_tiles<stage::ROWS, C> tiles(p);
     const int rank = C == 2 ? cluster_rank() : 0;
-    if (threadIdx.x == 0) {
-        pipeline_init<stage::COUNT>(full, 1, empty, C * CONSUMERS / 32);
-        fence_mbarrier_release();
-    }
+    if (threadIdx.x == 0) ring.init(1, C * CONSUMERS / 32);
 
     /* Leave if another kernel computes this step. */
     launch_dependents();
@@ -312,53 +282,42 @@ __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREADS, 1)
     const bool bad = on && hopeless(p);
     if (blockIdx.x == 0 && threadIdx.x == 0 && p.wanted) *p.wanted = bad;
     if (bad || !on) return;
-    if (C == 2) cluster_sync();
-    else __syncthreads();
+    gemm_sync<C>();
 
-    /* Producer: one warp copies the packed operands. */
-    if (threadIdx.x < PRODUCERS) {
-        setmaxnreg_dec<40>();
-        if (threadIdx.x < 32) engine_feed<stage, C>(p, ring, full, empty, rank);
-    } else { /* consumers: two warpgroups multiply, 64 W rows each */
-        setmaxnreg_inc<232>();
-        int s = 0;
-        uint32_t phase = 0;
+    /* One warp copies the packed operands; two warpgroups multiply, 64 W rows each. */
+    const auto produce = [&] {
+        if (threadIdx.x < 32) engine_feed<stage, C>(p, ring, tiles, rank);
+    };
+    const auto consume = [&] {
         const int t = threadIdx.x - PRODUCERS, lane = t % 32;
         const int group = __shfl_sync(~0u, t / 128, 0), warp = t / 32 % 4;
-        const uint64_t at_a =
-            make_smem_desc(shared_address(ring) + group * W * 4096, 0, 512, 2);
-        const uint64_t at_b = make_smem_desc(
-            shared_address(ring) + stage::BLOCKS * stage::A_BYTES, 4096, 1024, 1);
-        for (int i = blockIdx.x / C; i < p.items; i += gridDim.x / C) {
-            const engine_item item = engine_item_of<stage::UNIT>(p, i);
-            if (is_above(p, item, stage::ROWS, C)) continue;
-            float sum[W][64];
+        const uint32_t stages = shared_address(ring.stages);
+        const uint64_t at_a = make_smem_desc(stages + group * W * 4096, 0, 512, 2);
+        const uint64_t at_b =
+            make_smem_desc(stages + stage::BLOCKS * stage::A_BYTES, 4096, 1024, 1);
+        const auto multiply = [&](float(&sum)[W][64], int s, uint32_t phase) {
 #pragma unroll
-            for (int w = 0; w < W; w++)
+            for (int w = 0; w < W; w++) {
+                float part[64];
+                engine_multiply<PIECES, HALF, stage>(part, at_a, at_b, w, ring.full, s, phase);
+                wgmma_finish();
+                if (w == W - 1 && lane < C)
 #pragma unroll
-                for (int e = 0; e < 64; e++) sum[w][e] = 0.0f;
-            for (int l = item.first; l < item.last; l += stage::UNIT) {
-#pragma unroll
-                for (int w = 0; w < W; w++) {
-                    float part[64];
-                    engine_multiply<PIECES, HALF, stage>(part, at_a, at_b, w, full, s, phase);
-                    wgmma_finish();
-                    if (w == W - 1 && lane < C)
-#pragma unroll
-                        for (int q = 0; q < stage::PROMOTED; q++)
-                            mbarrier_arrive_cluster(empty + s + q, lane);
-#pragma unroll
-                    for (int e = 0; e < 64; e++) sum[w][e] += part[e];
-                }
-                s += stage::PROMOTED;
-                if (s == stage::COUNT) s = 0, phase ^= 1;
+                    for (int q = 0; q < stage::PROMOTED; q++)
+                        mbarrier_arrive_cluster(ring.empty + s + q, lane);
+                promote(sum[w], part);
             }
-            const int row = item.tile_m * stage::ROWS + group * W * 64 + warp * 16 + lane / 4;
-            const int column = (item.tile_n * C + rank) * IMAGE_COLUMNS + lane % 4 * 2;
-            O *const out = engine_out_of<O>(p, item.product);
-            engine_store<HALF, W, C>(p, item, out, row, column, rank, t, sum);
-        }
-    }
+        };
+        consumer_mainloop<typename stage::ring, W, 64>(
+            tiles, multiply, [&](const tile_item &item, float(&sum)[W][64]) {
+                if (tiles.is_above(item)) return;
+                const int row = item.i0 * stage::ROWS + group * W * 64 + warp * 16 + lane / 4;
+                const int column = (item.j0 * C + rank) * IMAGE_COLUMNS + lane % 4 * 2;
+                O *const out = engine_out_of<O>(p, item.batch);
+                engine_store<HALF, W, C>(p, item, out, row, column, rank, t, sum);
+            });
+    };
+    gemm_specialise(produce, consume);
     if (C == 2) cluster_sync(); /* the other block may still write to this one */
 #endif
 }
@@ -371,25 +330,24 @@ template <bool HALF, typename O, int W, int C> __global__ void __launch_bounds__
     if (p.only_if && *p.only_if == 0) return;
     if (hopeless(p)) return;
     enum { CHUNKS = W * 16 };
-    const int rest = (p.items - p.whole) / p.slices, t = threadIdx.x;
+    const int rest = p.tiles - p.whole, t = threadIdx.x;
     const int chunk = blockIdx.x % CHUNKS, rank = blockIdx.x / CHUNKS % C;
     const int cut = blockIdx.x / CHUNKS / C;
-    const int64_t product = (p.whole + cut) / p.tiles;
-    engine_item item;
-    engine_place(p, (p.whole + cut) % p.tiles, item);
-    if (is_above(p, item, 128 * W, C)) return;
-    const int row = item.tile_m * 128 * W + t / 128 * W * 64 + chunk / 16 * 64 +
-                    t / 32 % 4 * 16 + t % 32 / 4;
-    const int column = (item.tile_n * C + rank) * IMAGE_COLUMNS + chunk % 16 * 8 + t % 4 * 2;
+    const engine_tiles<128 * W, C> tiles(p);
+    const tile_item item = tiles.at(p.whole + cut);
+    if (tiles.is_above(item)) return;
+    const int row =
+        item.i0 * 128 * W + t / 128 * W * 64 + chunk / 16 * 64 + t / 32 % 4 * 16 + t % 32 / 4;
+    const int column = (item.j0 * C + rank) * IMAGE_COLUMNS + chunk % 16 * 8 + t % 4 * 2;
     const float4 sum = sum_of_parts(
         reinterpret_cast<const float4 *>(p.parts + part_index<W, C>(cut, rank, chunk, t)),
         (int64_t)rest * C * CHUNKS * CONSUMERS, p.slices);
     float four[4] = {sum.x, sum.y, sum.z, sum.w};
-    O *const out = engine_out_of<O>(p, product);
-    if (HALF && unscale(p, p.row_scale + product * p.row_scales,
-                        two_scales(p.column_scale + product * p.column_scales, column), row,
+    O *const out = engine_out_of<O>(p, item.batch);
+    if (HALF && unscale(p, p.row_scale + item.batch * p.row_scales,
+                        two_scales(p.column_scale + item.batch * p.column_scales, column), row,
                         column, four))
-        list_doubtful(p, product, row, column, 1);
+        list_doubtful(p, item.batch, row, column, 1);
     write_sums(p, out, row, column, four);
 }
 

@@ -225,10 +225,6 @@ static gop_status matmul_fp16x2(gop_ctx *ctx, const gop_task *task, int64_t step
     s.only_if = &guard->fallback;
     return pieces_step<float, 3>(ctx, plan.pieces, s);
 }
-
-#define LAUNCH_OF_FLOAT32 matmul_fp16x2
-#else
-#define LAUNCH_OF_FLOAT32 nullptr
 #endif
 
 static gop_status matmul_fp16x2_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
@@ -249,8 +245,7 @@ static gop_status matmul_fp16x2_plan(const gop_ctx *ctx, const gop_task *task, g
     split_plan_of(ctx, task, 3, 1, SPLIT_PACE, &p->pieces);
     p->halves.symmetric = 0; /* sums computed anew are not mirrored */
     const split_plan &h = p->halves;
-    gop_gemm transposed = g;
-    if (h.transposed) transpose_product(&transposed);
+    const gop_gemm transposed = h.transposed ? matmul_swapped(g) : g;
     p->lines_a = tiles_up(h.rows, 256) * h.products;
     p->lines_b = tiles_up(transposed.n, 256) * h.products;
     const size_t images = h.end > p->pieces.end ? h.end : p->pieces.end;
@@ -261,6 +256,7 @@ static gop_status matmul_fp16x2_plan(const gop_ctx *ctx, const gop_task *task, g
     p->scale_b = p->scale_a + aligned((size_t)p->lines_a * sizeof(line_scale));
     p->list = p->scale_b + aligned((size_t)p->lines_b * sizeof(line_scale));
     plan->scratch = p->list + most_doubtful(transposed, h.products) * sizeof(doubtful_sums);
+    plan->launch = GOP_SM90_LAUNCH(matmul_fp16x2);
     plan->steps = h.panels * ((g.batches + h.products - 1) / h.products);
     return GOP_OK;
 }
@@ -270,9 +266,8 @@ extern const gop_row matmul_fp16x2_row = {
     .note = "a float32 is nearly the sum of two float16: three products on tensor cores, and "
             "what may be wrong is known and computed anew",
     .role = GOP_CONFORMING,
-    .launch = {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-               nullptr, nullptr, LAUNCH_OF_FLOAT32},
     .plan = matmul_fp16x2_plan,
+    .dtypes = GOP_SM90 ? 1u << GOP_FLOAT32 : 0,
     .imagined = 1u << GOP_FLOAT32,
     .before = "halves",
 };

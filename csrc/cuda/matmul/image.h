@@ -13,6 +13,7 @@
 #ifndef GOP_CUDA_MATMUL_IMAGE_H
 #define GOP_CUDA_MATMUL_IMAGE_H
 
+#include "cuda/common/tile_scheduler.h"
 #include "cuda/matmul/bf16x3_parts.h"
 
 enum {
@@ -75,7 +76,8 @@ struct doubtful_sums {
     int row, column, chunks;
 };
 
-struct engine_job {
+struct engine_job
+    : tile_schedule {  /* tiles of a cluster; a stage is what is promoted at once */
     matmul_geometry g; /* for out: in the orientation of the images */
     const uint8_t *a, *b;
     int64_t a_product, b_product; /* bytes between the images of two products, 0: one for all */
@@ -84,13 +86,9 @@ struct engine_job {
     int64_t batch; /* the first product */
     int64_t row;   /* the first row */
     int rows, columns;
-    int blocks;           /* of terms */
-    int tiles_m, tiles_n; /* of a cluster */
-    int tiles;            /* of a product */
-    int group;            /* rows of tiles that are done together and share b in L2 */
-    int whole;            /* tiles of all products that are not cut */
-    int items, slices;    /* the others are cut into so many */
-    int pairs;            /* 1: two neighbours of out are written at once */
+    int blocks;   /* of terms */
+    int each;     /* tiles of a product */
+    int pairs;    /* 1: two neighbours of out are written at once */
     int mirrored; /* b is a transposed: tiles below the diagonal, each written twice. 2: of
                      complex numbers, whose tiles are not square: those above it are passed over
                    */

@@ -5,6 +5,7 @@
 #ifndef GOP_CUDA_MATMUL_PRODUCT_H
 #define GOP_CUDA_MATMUL_PRODUCT_H
 
+#include "cuda/common/item_size.h"
 #include "cuda/device.h"
 
 /* ---- the arithmetic of each dtype ---- */
@@ -222,10 +223,7 @@ template <typename G> static inline int64_t uniform_batch(const G &g, const int6
 
 static inline int64_t matmul_item(const gop_task *task)
 {
-#define X(enumerator, word, bytes) bytes,
-    static const int item_bytes[] = {GOP_DTYPES(X)};
-#undef X
-    return item_bytes[task->out[0].dtype];
+    return item_size(task->out[0].dtype);
 }
 
 /* Whether b is a's own transpose, as the caller has them. */

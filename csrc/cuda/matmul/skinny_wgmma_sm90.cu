@@ -8,9 +8,7 @@
  * which wgmma takes one operand. Only the small operand is packed.
  */
 #include "cuda/matmul/lines.h"
-#include "cuda/common/pipeline.h"
-#include "cuda/common/tma.h"
-#include "cuda/common/wgmma.h"
+#include "cuda/matmul/gemm_sm90.h"
 
 struct skinny_wgmma_job {
     int64_t items, tiles, stages; /* tiles of columns; stages of a whole sum */
@@ -36,7 +34,7 @@ template <typename T, bool ALONG> struct skinny_wgmma_shape {
             ALONG ? LINES * RING_LINE_BYTES : (TERMS * ring_pitch<T>() + 1023) / 1024 * 1024
     };
     enum { B_PIECE = 8192, B_BYTES = 3 * B_PIECE, BYTES = A_BYTES + B_BYTES };
-    enum { STAGES = 5, SHARED = STAGES * (BYTES + 16) + 1024 };
+    typedef gemm_ring<5, BYTES> ring;
 };
 
 /* Images of the small operand as in bf16x3_parts.h, but the terms in the order of ring_term. */
@@ -77,38 +75,46 @@ GOP_DEVICE void skinny_wgmma_warp_meets(int warp)
 #endif
 }
 
+/* A block's tiles, whose sums are cut into chunks. */
+template <typename shape, typename T> struct skinny_wgmma_tiles {
+    struct block : thin_block {
+        int64_t first, last; /* stages */
+    };
+    const matmul_product<T> &p;
+    int64_t across, first, last, step;
+
+    GOP_DEVICE block at(int64_t i) const
+    {
+        const thin_block of = thin_block_of(p, i, across, shape::LINES);
+        return {of, of.begin / shape::TERMS, (of.end + shape::TERMS - 1) / shape::TERMS};
+    }
+};
+
 /* Four warps copy the large operand into the ring, one thread the factors. */
-template <typename shape, bool ALONG, typename T>
+template <typename shape, bool ALONG, typename T, typename TILES>
 GOP_DEVICE void skinny_wgmma_feed(const matmul_product<T> &p, const skinny_wgmma_job &job,
-                                  uint8_t *ring, uint64_t *full, uint64_t *empty)
+                                  const typename shape::ring &ring, const TILES &tiles)
 {
-    enum { TERMS = shape::TERMS };
     const matmul_geometry &g = p.g;
-    int s = 0;
-    uint32_t phase = 0;
-    for (int64_t i = blockIdx.x; i < job.items; i += gridDim.x) {
-        const thin_block at = thin_block_of(p, i, job.tiles, shape::LINES);
+    producer_mainloop(ring, tiles, [&](const auto &at) {
         const ring_lines<T, ALONG> a = {p.a + matmul_batch(g, at.batch).a + at.i0 * g.a_row,
                                         g.a_row,
                                         g.a_col,
                                         g.m - at.i0,
                                         at.end,
                                         job.wide ? 16 / shape::ITEM : 1};
-        const int64_t stage = (at.batch * job.tiles + at.tile) * job.stages + at.begin / TERMS;
-        const uint8_t *b = job.factors + stage * shape::B_BYTES;
-        for (int64_t l = at.begin; l < at.end; l += TERMS) {
-            mbarrier_wait(empty + s, phase ^ 1);
-            uint8_t *const to = ring + s * shape::BYTES;
+        const uint8_t *const b =
+            job.factors + (at.batch * job.tiles + at.tile) * job.stages * shape::B_BYTES;
+        return [=](int64_t k, uint8_t *to, uint64_t *full) {
             if (threadIdx.x == 0) {
-                mbarrier_arrive_expect_tx(full + s, shape::B_BYTES);
-                cp_async_bulk_load(to + shape::A_BYTES, b, shape::B_BYTES, full + s);
+                mbarrier_arrive_expect_tx(full, shape::B_BYTES);
+                cp_async_bulk_load(to + shape::A_BYTES, b + k * shape::B_BYTES, shape::B_BYTES,
+                                   full);
             }
-            a.template fetch<PRODUCERS>(to, l);
-            cp_async_mbarrier_arrive(full + s);
-            b += shape::B_BYTES;
-            pipeline_advance<shape::STAGES>(s, phase);
-        }
-    }
+            a.template fetch<PRODUCERS>(to, k * shape::TERMS);
+            cp_async_mbarrier_arrive(full);
+        };
+    });
 }
 
 /* Epilogue: a lane's sums, of `row` and eight rows further down, two columns of each eight. */
@@ -147,55 +153,40 @@ template <typename T, bool ALONG> __global__ void __launch_bounds__(BLOCK_THREAD
 {
 #if GOP_WGMMA
     typedef skinny_wgmma_shape<T, ALONG> shape;
-    enum { STAGES = shape::STAGES, LINES = shape::LINES, TERMS = shape::TERMS };
-    extern __shared__ uint8_t memory[];
-    uint8_t *const ring = (uint8_t *)(((uintptr_t)memory + 1023) & ~(uintptr_t)1023);
-    uint64_t *const full = (uint64_t *)(ring + STAGES * shape::BYTES);
-    uint64_t *const empty = full + STAGES;
-    if (threadIdx.x == 0) {
-        pipeline_init<STAGES>(full, PRODUCERS + 1, empty, CONSUMERS / 32);
-        fence_mbarrier_release();
-    }
+    const typename shape::ring ring;
+    const skinny_wgmma_tiles<shape, T> tiles = {p, job.tiles, blockIdx.x, job.items, gridDim.x};
+    if (threadIdx.x == 0) ring.init(PRODUCERS + 1, CONSUMERS / 32);
     __syncthreads();
-
-    /* Producers copy a, and issue bulk copies of b's factors. */
-    if (threadIdx.x < PRODUCERS) {
-        setmaxnreg_dec<40>();
-        grid_dependency_sync();
-        skinny_wgmma_feed<shape, ALONG>(p, job, ring, full, empty);
-    } else { /* consumers split a and multiply */
-        setmaxnreg_inc<232>();
-        grid_dependency_sync();
-        int s = 0;
-        uint32_t phase = 0;
+    grid_dependency_sync();
+    /* Consumers split a. */
+    const auto multiply = [&] {
         const int t = threadIdx.x - PRODUCERS, lane = t % 32;
         const int first = t / 32 * 16; /* of a warp's lines */
         const uint64_t at_b =
-            make_smem_desc(shared_address(ring) + shape::A_BYTES, 4096, 1024, 1);
+            make_smem_desc(shared_address(ring.stages) + shape::A_BYTES, 4096, 1024, 1);
         uint32_t least = ~0u;
         float odd = 0.0f; /* NaN once a sum is an infinity or NaN */
-        for (int64_t i = blockIdx.x; i < job.items; i += gridDim.x) {
-            const thin_block at = thin_block_of(p, i, job.tiles, LINES);
-            float sum[64] = {};
-            for (int64_t l = at.begin; l < at.end; l += TERMS) {
-                mbarrier_wait(full + s, phase);
+        consumer_mainloop<typename shape::ring, 1, 64>(
+            tiles,
+            [&](float(&sum)[1][64], int s, uint32_t phase) {
+                mbarrier_wait(ring.full + s, phase);
                 uint32_t fa[2][3][4];
-                split_lines<T, ALONG>(fa, ring + s * shape::BYTES, first, lane, least);
+                split_lines<T, ALONG>(fa, ring.stages + s * shape::BYTES, first, lane, least);
                 float part[64];
                 multiply_lines<shape::B_PIECE, false>(part, fa, at_b, s * shape::BYTES);
                 wgmma_finish();
                 skinny_wgmma_warp_meets(t / 32);
-                if (lane == 0) mbarrier_arrive(empty + s);
+                if (lane == 0) mbarrier_arrive(ring.empty + s);
+                promote(sum[0], part);
+            },
+            [&](const auto &at, const float(&sum)[1][64]) {
 #pragma unroll
-                for (int e = 0; e < 64; e++) sum[e] += part[e];
-                pipeline_advance<STAGES>(s, phase);
-            }
-#pragma unroll
-            for (int e = 0; e < 64; e++) odd = fmaf(sum[e], 0.0f, odd);
-            skinny_wgmma_store<shape>(p, job, at, sum, at.i0 + first + lane / 4, lane);
-        }
+                for (int e = 0; e < 64; e++) odd = fmaf(sum[0][e], 0.0f, odd);
+                skinny_wgmma_store<shape>(p, job, at, sum[0], at.i0 + first + lane / 4, lane);
+            });
         if (odd != 0.0f || least < 2 * gop_float_to_bits(IMAGE_SMALLEST) - 1) *job.wanted = 1;
-    }
+    };
+    gemm_specialise([&] { skinny_wgmma_feed<shape, ALONG>(p, job, ring, tiles); }, multiply);
 #endif
 }
 
@@ -220,10 +211,10 @@ static gop_status matmul_skinny_wgmma(gop_ctx *ctx, const gop_task *task, int64_
     const unsigned blocks = (unsigned)(job.items < most ? job.items : most);
     if (added)
         GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, true, (matmul_skinny_wgmma_kernel<T, ALONG>), blocks,
-                                    BLOCK_THREADS, shape::SHARED, p, job));
+                                    BLOCK_THREADS, shape::ring::SHARED, p, job));
     else
         GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_skinny_wgmma_kernel<T, ALONG>), blocks,
-                                 BLOCK_THREADS, shape::SHARED, p, job));
+                                 BLOCK_THREADS, shape::ring::SHARED, p, job));
     GOP_TRY(thin_add_partials<T>(ctx, task, p.part));
     matmul_part whole = {0, g.batches, 0, task->geometry.gemm.m, 1, g.k, 0};
     whole.wanted = job.wanted;
@@ -235,11 +226,6 @@ static gop_launch launch_of(gop_dtype dtype, int along)
     if (dtype == GOP_FLOAT32)
         return along ? matmul_skinny_wgmma<float, true> : matmul_skinny_wgmma<float, false>;
     return along ? matmul_skinny_wgmma<complex64, true> : matmul_skinny_wgmma<complex64, false>;
-}
-#else
-static gop_launch launch_of(gop_dtype, int)
-{
-    return nullptr;
 }
 #endif
 
@@ -279,7 +265,7 @@ static gop_status matmul_skinny_wgmma_plan(const gop_ctx *ctx, const gop_task *t
     thin_scratch(task, g, &cut, plan);
     p->at_wanted = cut.pack_at + (size_t)(g.batches * job.tiles * job.stages * 3 * 8192);
     plan->scratch = p->at_wanted + 256;
-    plan->launch = launch_of(task->in[0].dtype, along);
+    plan->launch = GOP_SM90_LAUNCH(launch_of(task->in[0].dtype, along));
     return GOP_OK;
 }
 

@@ -15,12 +15,10 @@
 /* The SMs compute one tile each at a time: a wave. Large tiles load less; small ones leave
  * fewer SMs idle in the last wave, whose tiles can also be cut along l. The unit of time is a
  * block of terms of a large tile. */
-struct engine_cut {
-    int waves;            /* tiles of 128 rows that a block computes */
-    int cluster;          /* blocks side by side that share them */
-    int tiles_m, tiles_n; /* of a product, each a cluster's */
-    int tiles;
-    int whole, slices, items;
+struct engine_cut : tile_schedule {
+    int waves;   /* tiles of 128 rows that a block computes */
+    int cluster; /* blocks side by side that share them */
+    int each;    /* tiles of a product */
     double time; /* in blocks of terms of a large tile */
 };
 
@@ -31,18 +29,13 @@ struct engine_pace {
 };
 static const engine_pace SPLIT_PACE = {0.52, 0.55}, SINGLE_PACE = {0.52, 0.55, 5.5};
 
-static inline double cut_time(int64_t wave, int64_t tiles, int blocks, double each, double part,
-                              int slices, double less)
+static inline double cut_time(const engine_cut &cut, int64_t slots, double each, double less)
 {
     const double around = 0.75 * less;                      /* beginning and end of a tile */
     const double fold = 2 * less, fold_part = 0.017 * less; /* adding parts */
-    const int64_t rest = tiles % wave;
-    double time = (double)(tiles / wave) * (blocks * each + around);
-    if (rest == 0) return time;
-    const int64_t waves = (rest * slices + wave - 1) / wave;
-    time += (double)waves * ((blocks + slices - 1) / slices * each + around);
-    if (slices > 1) time += fold + (double)(rest * slices) * part * fold_part;
-    return time;
+    const int parts = cut.items - cut.whole;
+    return tile_waves(cut, 1, slots, each, around) +
+           (parts ? fold + parts * cut.waves * cut.cluster * fold_part : 0);
 }
 
 /* Depends only on the device and the shape, and so do the bits. `unit`: blocks that are added
@@ -58,22 +51,18 @@ static inline engine_cut cut_of(const gop_ctx *ctx, int64_t products, int64_t ro
         const int waves = way[0], cluster = way[1];
         if (mirrored && waves != cluster) continue;
         const int64_t m = blocks_for(rows, 128 * waves), n = blocks_for(columns, 128 * cluster);
-        const int64_t each = mirrored ? m * (m + 1) / 2 : m * n, tiles = each * products;
-        const int64_t wave = processors / cluster, rest = tiles % wave;
+        const int64_t wave = processors / cluster;
+        const double each = waves == 2 ? 1 : cluster == 2 ? pace.shared : pace.single;
         for (int slices = 1; slices <= MOST_SLICES; slices++) {
-            if (slices > 1 && (rest == 0 || blocks / unit / slices < 2)) continue;
-            const double time = cut_time(wave, tiles, blocks,
-                                         waves == 2     ? 1
-                                         : cluster == 2 ? pace.shared
-                                                        : pace.single,
-                                         waves * cluster, slices, pace.less);
-            if (best.items && time >= best.time) continue;
-            best.time = time;
-            best.waves = waves, best.cluster = cluster;
-            best.tiles_m = (int)m, best.tiles_n = (int)n, best.tiles = (int)each;
-            best.slices = slices;
-            best.whole = (int)(slices > 1 ? tiles - rest : tiles);
-            best.items = best.whole + (int)(tiles - best.whole) * slices;
+            engine_cut cut;
+            cut.waves = waves, cut.cluster = cluster;
+            cut.each = (int)(mirrored ? m * (m + 1) / 2 : m * n);
+            (tile_schedule &)cut = tile_schedule_of(1, cut.each, products, 16 / waves,
+                                                    blocks / unit, wave, slices);
+            cut.down = (int)m, cut.across = (int)n;
+            if (slices > 1 && (cut.whole == cut.tiles || cut.stages / slices < 2)) continue;
+            cut.time = cut_time(cut, wave, unit * each, pace.less);
+            if (best.items == 0 || cut.time < best.time) best = cut;
         }
     }
     return best;
@@ -83,7 +72,7 @@ static inline engine_cut cut_of(const gop_ctx *ctx, int64_t products, int64_t ro
 static inline size_t cut_parts(const engine_cut &cut)
 {
     const size_t tile = (size_t)(cut.waves * cut.cluster) * 128 * 128 * sizeof(float);
-    return cut.slices > 1 ? (size_t)(cut.items - cut.whole) * tile : 0;
+    return (size_t)(cut.items - cut.whole) * tile;
 }
 
 /* ---- the plan ---- */
@@ -108,34 +97,6 @@ template <typename T> struct split_step {
     const unsigned *only_if;
 };
 
-template <typename X> static inline void exchange(X &a, X &b)
-{
-    const X first = a;
-    a = b, b = first;
-}
-
-template <typename G> static inline void transpose_product(G *g)
-{
-    exchange(g->m, g->n);
-    exchange(g->a_row, g->b_col);
-    exchange(g->a_col, g->b_row);
-    exchange(g->out_row, g->out_col);
-    for (int axis = 0; axis < g->batch_rank; axis++) exchange(g->a[axis], g->b[axis]);
-}
-
-static inline int64_t distance(int64_t stride)
-{
-    return stride < 0 ? -stride : stride;
-}
-
-/* Whether every product of the batch has the same operand. */
-template <typename G> static inline int same_for_all(const G &g, const int64_t *stride)
-{
-    for (int axis = 0; axis < g.batch_rank; axis++)
-        if (stride[axis]) return 0;
-    return 1;
-}
-
 /* Whether runs along the contiguous direction start at multiples of `imma`. */
 static inline int in_runs(const matmul_geometry &g, const void *data, int64_t contiguous,
                           int64_t other, const int64_t *batch, int64_t item, int64_t bytes)
@@ -150,9 +111,10 @@ static inline size_t aligned(size_t bytes)
     return (bytes + IMAGE_ALIGNED - 1) / IMAGE_ALIGNED * IMAGE_ALIGNED;
 }
 
+/* Lines of whole tiles. */
 static inline int64_t tiles_up(int64_t lines, int tile)
 {
-    return (lines + tile - 1) / tile * tile;
+    return blocks_for(lines, tile) * tile;
 }
 
 /* Cuts a product into steps that are short enough to be interrupted and need little memory. */
@@ -184,7 +146,7 @@ static inline void split_plan_of(const gop_ctx *ctx, const gop_task *task, int p
 {
     gop_gemm g = task->geometry.gemm;
     p->transposed = g.out_col != 1 && g.out_row == 1;
-    if (p->transposed) transpose_product(&g);
+    if (p->transposed) g = matmul_swapped(g);
     p->symmetric = of_itself(task->call) ? parts : 0;
     p->unit = pieces == 1 ? 4 : 1;
     const int64_t terms = IMAGE_TERMS * p->unit;
@@ -202,10 +164,10 @@ static inline void split_plan_of(const gop_ctx *ctx, const gop_task *task, int p
         if (cut_parts(p->cut[c]) > most_parts) most_parts = cut_parts(p->cut[c]);
     }
     const size_t count = (size_t)p->products;
-    p->at_b =
-        aligned((size_t)tiles_up(p->rows, 256) * line * (same_for_all(g, g.a) ? 1 : count));
+    p->at_b = aligned((size_t)tiles_up(p->rows, 256) * line *
+                      (uniform_batch(g, g.a) == 0 ? 1 : count));
     p->at_parts = p->at_b + aligned((size_t)tiles_up(columns, 256) * line *
-                                    (same_for_all(g, g.b) ? 1 : count));
+                                    (uniform_batch(g, g.b) == 0 ? 1 : count));
     p->at_bad = p->at_parts + aligned(most_parts);
     p->at_wanted = p->at_bad + (size_t)ctx->info.processors * PACK_BLOCKS * sizeof(unsigned);
     p->end = aligned(p->at_wanted + sizeof(unsigned));
@@ -225,8 +187,9 @@ static split_step<T> split_step_of(const gop_task *task, const split_plan &plan,
     matmul_product<T> &p = s.p;
     s.symmetric = plan.symmetric && p.a == p.b;
     if (plan.transposed) {
-        transpose_product(&p.g);
-        exchange(p.a, p.b);
+        const T *const a = p.a;
+        p.g = matmul_swapped(p.g);
+        p.a = p.b, p.b = a;
     }
     if (p.part.batches > p.g.batches - batch) p.part.batches = p.g.batches - batch;
     if (p.part.rows > p.g.m - row) p.part.rows = p.g.m - row;
@@ -250,20 +213,20 @@ static image_job image_job_of(const split_plan &plan, const split_step<T> &s)
     a.line = g.a_row, a.term = g.a_col, a.lines = p.part.rows;
     a.to = s.scratch;
     a.tile = 128 * s.cut->waves;
-    a.padded = s.cut->tiles_m * 128 * s.cut->waves;
+    a.padded = s.cut->down * 128 * s.cut->waves;
     a.product = a.padded * line_bytes;
-    a.shared = same_for_all(g, g.a);
-    a.transposed = distance(g.a_row) < distance(g.a_col);
+    a.shared = uniform_batch(g, g.a) == 0;
+    a.transposed = llabs(g.a_row) < llabs(g.a_col);
     a.runs = g.a_col == 1;
     a.vectors = in_runs(g, a.from, g.a_col, g.a_row, g.a, sizeof(T), 16);
     b.from = p.b;
     b.line = g.b_col, b.term = g.b_row, b.lines = PARTS * g.n;
     b.to = s.scratch + plan.at_b;
     b.tile = IMAGE_COLUMNS;
-    b.padded = s.cut->tiles_n * 128 * s.cut->cluster;
+    b.padded = s.cut->across * 128 * s.cut->cluster;
     b.product = b.padded * line_bytes;
-    b.shared = same_for_all(g, g.b);
-    b.transposed = distance(g.b_row) < distance(g.b_col);
+    b.shared = uniform_batch(g, g.b) == 0;
+    b.transposed = llabs(g.b_row) < llabs(g.b_col);
     b.runs = g.b_col == 1;
     b.vectors = in_runs(g, p.b, g.b_col, g.b_row, g.b, sizeof(T), 16);
     job.k = PARTS * g.k;
@@ -291,6 +254,7 @@ static engine_job engine_job_of(const gop_ctx *ctx, const split_plan &plan,
     const matmul_product<T> &p = s.p;
     const matmul_geometry &g = p.g;
     engine_job job = {};
+    (tile_schedule &)job = *s.cut;
     job.g = g;
     job.a = pack.a.to, job.b = pack.b.to;
     job.a_product = pack.a.shared ? 0 : pack.a.product;
@@ -300,9 +264,7 @@ static engine_job engine_job_of(const gop_ctx *ctx, const split_plan &plan,
     job.batch = p.part.batch, job.row = p.part.row;
     job.rows = (int)p.part.rows, job.columns = (int)(packing<T>::PARTS * g.n);
     job.blocks = plan.blocks;
-    job.tiles_m = s.cut->tiles_m, job.tiles_n = s.cut->tiles_n, job.tiles = s.cut->tiles;
-    job.group = 16 / s.cut->waves;
-    job.whole = s.cut->whole, job.items = s.cut->items, job.slices = s.cut->slices;
+    job.each = s.cut->each;
     job.pairs = in_runs(g, p.out, g.out_col, g.out_row, g.out, sizeof(T), 2 * sizeof(T));
     job.mirrored = s.symmetric ? plan.symmetric : 0;
     job.bad = pack.bad, job.bad_words = (int)packers_of(ctx, pack);
@@ -316,12 +278,12 @@ static gop_status launch_engine_of(gop_ctx *ctx, const engine_job &job)
     const gop_cuda_grid grid = cluster_grid(job.items, ctx->info.processors, C);
     if (job.slices == 1)
         return GOP_LAUNCH_EARLY(ctx, (matmul_engine_kernel<PIECES, HALF, T, W, C>), grid,
-                                BLOCK_THREADS, ENGINE_SHARED, job);
+                                BLOCK_THREADS, engine_stage<PIECES, W>::ring::SHARED, job);
     GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, true, (matmul_engine_kernel<PIECES, HALF, T, W, C>), grid,
-                                BLOCK_THREADS, ENGINE_SHARED, job));
+                                BLOCK_THREADS, engine_stage<PIECES, W>::ring::SHARED, job));
     return GOP_LAUNCH_EARLY(ctx, (matmul_parts_kernel<HALF, T, W, C>),
-                            (unsigned)((job.items - job.whole) / job.slices * W * C * 16),
-                            CONSUMERS, 0, job);
+                            (unsigned)((job.tiles - job.whole) * W * C * 16), CONSUMERS, 0,
+                            job);
 }
 
 template <typename T, int PIECES, bool HALF>

@@ -7,10 +7,9 @@
  * instruction. Lanes read b's tile as TMA stored it; which of the 64 columns a lane has is
  * free, and chosen without bank conflicts. TMA rounds what it fetches, to nearest.
  */
-#include "cuda/common/cluster.h"
-#include "cuda/common/pipeline.h"
-#include "cuda/common/wgmma_tf32.h"
-#include "cuda/matmul/wgmma_f16.h"
+#include "cuda/matmul/bf16x3_parts.h"
+#include "cuda/matmul/gemm_sm90.h"
+#include "cuda/matmul/straight.h"
 
 /* A block has 256 lines of the operand that is multiplied from shared memory, the wide one, and
  * 128 of the other; of the wide one each block of a cluster fetches half for both. */
@@ -23,8 +22,7 @@ enum {
     TF32_SLOT = TF32_WIDE_BYTES + TF32_OTHER * 128,
     TF32_SLOTS = 4,
     TF32_PITCH = 40, /* of 32 results of a line on their way out, without bank conflicts */
-    TF32_RESULTS = 16 * TF32_PITCH, /* of a warp */
-    TF32_SHARED = TF32_SLOTS * (TF32_SLOT + 16) + 8 * TF32_RESULTS * 4 + 1024,
+    TF32_RESULTS = 16 * TF32_PITCH,        /* of a warp */
     TF32_LINE = TF32_OTHER * TF32_CLUSTER, /* of a cluster's results */
     TF32_PARTIAL = TF32_WIDE * TF32_LINE,
 };
@@ -90,36 +88,33 @@ static gop_status tf32_copy(gop_ctx *ctx, const straight_operand &o, const gop_g
                       256, 0, o, matmul_geometry_of(g), is_b, (const float *)from, (float *)to);
 }
 
+/* A pair of slots is multiplied at once; behind them results on their way out. */
+typedef gemm_ring<TF32_SLOTS, TF32_SLOT, 8 * TF32_RESULTS * 4, 2> tf32_ring;
+typedef persistent_tiles<TF32_WIDE, TF32_LINE, TF32_CLUSTER> tf32_tiles;
+
 /* One thread keeps the ring full. */
-template <bool ALONG> GOP_DEVICE void tf32_fetch(const tf32_work &w, uint8_t *slots,
-                                                 uint64_t *full, uint64_t *empty, int rank)
+template <bool ALONG> GOP_DEVICE void tf32_fetch(const tf32_work &w, const tf32_ring &ring,
+                                                 const tf32_tiles &tiles, int rank)
 {
-    int slot = 0;
-    uint32_t parity = 1; /* at first all slots are free */
-    for (int it = w.first + blockIdx.x / TF32_CLUSTER; it < w.last;
-         it += gridDim.x / TF32_CLUSTER) {
-        const tile_item i = tile_item_of<TF32_WIDE, TF32_LINE>(w.schedule, it);
-        const int zw = w.wide_batch ? i.batch : 0, zo = w.other_batch ? i.batch : 0;
-        const int half = TF32_WIDE / TF32_CLUSTER, n = i.j0 + rank * TF32_OTHER;
-        for (int s = i.first * 2; s < i.last * 2; s++) {
-            const int l = s * TF32_TERMS;
-            uint8_t *const wide = slots + slot * TF32_SLOT;
+    producer_mainloop(ring, tiles, [&](const tile_item &tile) {
+        const int zw = w.wide_batch ? tile.batch : 0, zo = w.other_batch ? tile.batch : 0;
+        const int half = TF32_WIDE / TF32_CLUSTER, n = tile.j0 + rank * TF32_OTHER;
+        return [=, &w](int k, uint8_t *wide, uint64_t *full) {
+            const int l = k * TF32_TERMS;
             uint8_t *const other = wide + TF32_WIDE_BYTES;
-            mbarrier_wait(empty + slot, parity);
-            mbarrier_arrive_expect_tx(full + slot, TF32_SLOT);
-            tma_load(wide + rank * half * 128, &w.wide, l, i.i0 + rank * half, zw, full + slot,
+            mbarrier_arrive_expect_tx(full, TF32_SLOT);
+            tma_load(wide + rank * half * 128, &w.wide, l, tile.i0 + rank * half, zw, full,
                      (1 << TF32_CLUSTER) - 1);
             if (ALONG) {
-                tma_load(other, &w.other, l, n, zo, full + slot, 1);
+                tma_load(other, &w.other, l, n, zo, full, 1);
             } else {
 #pragma unroll
                 for (int c = 0; c < TF32_OTHER / 32; c++)
-                    tma_load(other + c * TF32_TERMS * 128, &w.other, n + c * 32, l, zo,
-                             full + slot, 1);
+                    tma_load(other + c * TF32_TERMS * 128, &w.other, n + c * 32, l, zo, full,
+                             1);
             }
-            pipeline_advance<TF32_SLOTS>(slot, parity);
-        }
-    }
+        };
+    });
 }
 
 /* Which lines of the other operand a lane has, and where in a slot they begin: two neighbours,
@@ -246,45 +241,45 @@ GOP_DEVICE void tf32_write(const tf32_work &w, const float (&sum)[128], float *r
     else put_down(sum, results, to, col, at);
 }
 
-template <bool ALONG> GOP_DEVICE void tf32_multiply(const tf32_work &w, const uint8_t *slots,
-                                                    uint64_t *full, uint64_t *empty, int rank)
+template <bool ALONG> GOP_DEVICE void tf32_multiply(const tf32_work &w, const tf32_ring &ring,
+                                                    const tf32_tiles &tiles, int rank)
 {
     const int group = threadIdx.x / GROUP_THREADS - 1, lane = threadIdx.x % 32;
     tf32_lane at = tf32_lane_of<ALONG>(threadIdx.x % GROUP_THREADS);
     at.line += group * 64;
     at.first += group * 64 * 128, at.second += group * 64 * 128;
-    float *const results =
-        (float *)(slots + TF32_SLOTS * TF32_SLOT) + (threadIdx.x / 32 - 4) * TF32_RESULTS;
-    const uint64_t wide = make_smem_desc(shared_address(slots), 16, 1024, 1);
+    float *const results = (float *)ring.own + (threadIdx.x / 32 - 4) * TF32_RESULTS;
+    const uint64_t wide = make_smem_desc(shared_address(ring.stages), 16, 1024, 1);
     int slot = 0, before = 0;
     uint32_t parity = 0;
-    for (int it = w.first + blockIdx.x / TF32_CLUSTER; it < w.last;
-         it += gridDim.x / TF32_CLUSTER) {
-        const tile_item i = tile_item_of<TF32_WIDE, TF32_LINE>(w.schedule, it);
+    for (int it = tiles.first; it < tiles.last; it += tiles.step) {
+        const tile_item i = tiles.at(it);
         float sum[128];
         uint32_t factors[2][16]; /* one is filled while the other is multiplied */
         for (int pair = i.first; pair < i.last; pair++) {
 #pragma unroll
             for (int s = 0; s < 2; s++) {
                 const bool begun = pair > i.first || s > 0;
-                mbarrier_wait(full + slot, parity);
-                tf32_take<ALONG>(factors[s], slots + slot * TF32_SLOT + TF32_WIDE_BYTES, at);
+                mbarrier_wait(ring.full + slot, parity);
+                tf32_take<ALONG>(factors[s], ring.stages + slot * TF32_SLOT + TF32_WIDE_BYTES,
+                                 at);
                 wgmma_fence();
 #pragma unroll
                 for (int l = 0; l < 4; l++)
                     wgmma_add_tf32(sum, factors[s] + 4 * l,
                                    wide + (slot * TF32_SLOT + l * 32) / 16, begun || l > 0);
                 wgmma_commit();
-                wgmma_wait_but_one();
+                wgmma_wait<1>();
                 wgmma_hold(factors[1 - s]);
-                if (begun && lane < TF32_CLUSTER) mbarrier_arrive_cluster(empty + before, lane);
+                if (begun && lane < TF32_CLUSTER)
+                    mbarrier_arrive_cluster(ring.empty + before, lane);
                 before = slot;
                 pipeline_advance<TF32_SLOTS>(slot, parity);
             }
         }
         wgmma_wait();
         wgmma_hold(factors[1]);
-        if (lane < TF32_CLUSTER) mbarrier_arrive_cluster(empty + before, lane);
+        if (lane < TF32_CLUSTER) mbarrier_arrive_cluster(ring.empty + before, lane);
         tf32_write(w, sum, results, i, rank, at);
     }
 }
@@ -292,25 +287,17 @@ template <bool ALONG> GOP_DEVICE void tf32_multiply(const tf32_work &w, const ui
 template <bool ALONG> __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREADS, 1)
     matmul_tf32_kernel(const __grid_constant__ tf32_work w)
 {
-    extern __shared__ uint8_t memory[];
-    uint8_t *const slots = memory + (1024 - shared_address(memory) % 1024) % 1024;
-    uint64_t *const full = (uint64_t *)(slots + TF32_SLOTS * TF32_SLOT + 8 * TF32_RESULTS * 4);
-    uint64_t *const empty = full + TF32_SLOTS;
+    const tf32_ring ring;
     const int rank = cluster_rank();
-    if (threadIdx.x == 0) {
-        pipeline_init<TF32_SLOTS>(full, 1, empty, 8 * TF32_CLUSTER); /* consumer warps */
-        fence_mbarrier_release();
-        fence_proxy_async();
-    }
+    const tf32_tiles tiles(w.schedule, w.first, w.last);
+    if (threadIdx.x == 0) ring.init(1, 8 * TF32_CLUSTER); /* consumer warps */
     cluster_sync();
-    if (threadIdx.x < GROUP_THREADS) {
-        setmaxnreg_dec<40>();
-        if (threadIdx.x == 0) tf32_fetch<ALONG>(w, slots, full, empty, rank);
-        __syncwarp();
-    } else {
-        setmaxnreg_inc<232>();
-        tf32_multiply<ALONG>(w, slots, full, empty, rank);
-    }
+    gemm_specialise(
+        [&] {
+            if (threadIdx.x == 0) tf32_fetch<ALONG>(w, ring, tiles, rank);
+            __syncwarp();
+        },
+        [&] { tf32_multiply<ALONG>(w, ring, tiles, rank); });
     cluster_sync(); /* the other block may still write to this one */
 }
 
@@ -325,11 +312,8 @@ __global__ void __launch_bounds__(256)
     const int at = (blockIdx.y * 256 + threadIdx.x) * 4;
     const int slow = at / TF32_LINE, fast = at % TF32_LINE;
     const float *const from = w.partials + (int64_t)blockIdx.x * TF32_PARTIAL + at;
-    float4 sum = *(const float4 *)from;
-    for (int s = 1; s < w.schedule.slices; s++) {
-        const float4 x = *(const float4 *)(from + (int64_t)s * gridDim.x * TF32_PARTIAL);
-        sum.x += x.x, sum.y += x.y, sum.z += x.z, sum.w += x.w;
-    }
+    const float4 sum = sum_of_parts((const float4 *)from, (int64_t)gridDim.x * TF32_PARTIAL / 4,
+                                    w.schedule.slices);
     const int64_t m = i.i0 + (int64_t)(along ? slow : fast);
     const int64_t n = i.j0 + (int64_t)(along ? fast : slow);
     const int64_t step = along ? 1 : w.g.out_row;
@@ -375,18 +359,16 @@ static gop_status matmul_tf32(gop_ctx *ctx, const gop_task *task, int64_t step)
                          plan.other.transposed ? TF32_TERMS : TF32_OTHER));
     const gop_cuda_grid grid =
         cluster_grid(w.last - w.first, ctx->info.processors, TF32_CLUSTER);
-    GOP_TRY(
-        plan.other.transposed
-            ? GOP_LAUNCH(ctx, matmul_tf32_kernel<false>, grid, BLOCK_THREADS, TF32_SHARED, w)
-            : GOP_LAUNCH(ctx, matmul_tf32_kernel<true>, grid, BLOCK_THREADS, TF32_SHARED, w));
+    GOP_TRY(plan.other.transposed ? GOP_LAUNCH(ctx, matmul_tf32_kernel<false>, grid,
+                                               BLOCK_THREADS, tf32_ring::SHARED, w)
+                                  : GOP_LAUNCH(ctx, matmul_tf32_kernel<true>, grid,
+                                               BLOCK_THREADS, tf32_ring::SHARED, w));
     const int rest = t.tiles - t.whole;
     if (rest == 0 || w.last < t.items) return GOP_OK;
     return GOP_LAUNCH(ctx, matmul_tf32_partials_kernel,
                       dim3((unsigned)rest, TF32_PARTIAL / 1024), 256, 0, w);
 }
 
-#else
-static const gop_launch matmul_tf32 = nullptr;
 #endif
 
 /* The operand as it lies, if a tensor map can describe it and its terms are contiguous where
@@ -417,29 +399,23 @@ static double tf32_operands(const gop_gemm &g, const void *a, const void *b, tf3
 
 /* ---- tiles ---- */
 
-/* Cuts the sums of the last wave into `split` partial ones; returns the time of all, in pairs
- * of slots. */
-static double tf32_count_waves(const gop_ctx *ctx, const gop_gemm &g, int split,
-                               tile_schedule *t)
+/* How many partial sums those of the last wave are cut into: what takes the least time, in
+ * pairs of slots. `alike`: all sums are cut, or none, so that two sums with swapped factors
+ * stay equal. */
+static void tf32_choose_schedule(const gop_ctx *ctx, const gop_gemm &g, bool alike,
+                                 tile_schedule *best)
 {
     enum { AROUND = 3, ADDING = 4 }; /* a tile's start and end; the launch that adds */
     const double partial = 0.1;      /* written and read once more */
     const int slots = ctx->info.processors / TF32_CLUSTER;
-    *t = tile_schedule_of(blocks_for(g.m, TF32_WIDE), blocks_for(g.n, TF32_LINE), g.batches, 8,
-                          blocks_for(g.k, 2 * TF32_TERMS), slots, split);
-    const int parts = t->items - t->whole;
-    return (double)tile_waves(*t, 1, slots, 1, AROUND) + (parts ? ADDING + parts * partial : 0);
-}
-
-/* `alike`: all sums are cut, or none, so that two sums with swapped factors stay equal. */
-static void tf32_choose_schedule(const gop_ctx *ctx, const gop_gemm &g, bool alike,
-                                 tile_schedule *best)
-{
-    enum { MOST = 16 }; /* partial sums */
     double least = 0;
-    for (int split = 1; split <= MOST && (split == 1 || 64 * split <= g.k); split++) {
-        tile_schedule t;
-        const double time = tf32_count_waves(ctx, g, split, &t);
+    for (int split = 1; split <= MOST_SLICES && (split == 1 || 64 * split <= g.k); split++) {
+        const tile_schedule t =
+            tile_schedule_of(blocks_for(g.m, TF32_WIDE), blocks_for(g.n, TF32_LINE), g.batches,
+                             8, blocks_for(g.k, 2 * TF32_TERMS), slots, split);
+        const int parts = t.items - t.whole;
+        const double time =
+            tile_waves(t, 1, slots, 1, AROUND) + (parts ? ADDING + parts * partial : 0);
         if (alike && t.whole > 0 && t.whole < t.tiles) continue;
         if (split == 1 || time < least) least = time, *best = t;
     }
@@ -448,9 +424,7 @@ static void tf32_choose_schedule(const gop_ctx *ctx, const gop_gemm &g, bool ali
 static gop_status matmul_tf32_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'tf32'"));
-    enum {
-        MOST_TERMS = 65536
-    }; /* the longest sums whose truncation stays below that of their factors */
+    enum { MOST_TERMS = 65536 }; /* more lose more by truncation than by their factors */
     const gop_gemm &g = task->geometry.gemm;
     plan->precision = GOP_TF32;
     if (task->call->params.matmul.precision < GOP_TF32)
@@ -480,7 +454,7 @@ static gop_status matmul_tf32_plan(const gop_ctx *ctx, const gop_task *task, gop
     const double fit = 1.5e13 / (2.0 * TF32_PARTIAL * (double)g.k);
     p->per_step = fit < 1 ? 1 : fit < (double)t.items ? (int)fit : t.items;
     plan->steps = (t.items + p->per_step - 1) / p->per_step;
-    plan->launch = matmul_tf32;
+    plan->launch = GOP_SM90_LAUNCH(matmul_tf32);
     return GOP_OK;
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/numerics.h"
 #include "cuda/common/fast_divisor.h"
+#include "cuda/common/item_size.h"
 
 enum {
     FLIP = 1,     /* a maximum: the minimum of complemented keys; any: of complemented truth */
@@ -112,11 +113,7 @@ GOP_DEVICE int64_t axes_at(const int64_t *in, const fast_divisor *by, int first,
 {
     int64_t at = 0;
 #pragma unroll 1
-    for (int d = last; d > first; d--) {
-        const uint32_t above = quotient(i, by[d]);
-        at += (int64_t)(i - above * by[d].d) * in[d];
-        i = above;
-    }
+    for (int d = last; d > first; d--) at += (int64_t)take_index(i, by[d]) * in[d];
     return at + (int64_t)i * in[first];
 }
 
@@ -185,10 +182,7 @@ static reduce_args_of<G> reduce_addressed(const gop_task *task, reduce_args_of<G
 
 static inline int64_t item_of(const gop_task *task)
 {
-#define X(enumerator, word, bytes) bytes,
-    static const int64_t bytes_of[] = {GOP_DTYPES(X)};
-#undef X
-    return bytes_of[task->in[0].dtype];
+    return item_size(task->in[0].dtype);
 }
 
 #endif

@@ -2,7 +2,7 @@
  * fold.h - what the kernels of tree/v1 share: folds, and accumulators that meet.
  *
  * As on the CPU, every reduction turns elements into accumulators and folds those; minima,
- * maxima and positions are minima of keys, integers in the order of the elements. The
+ * maxima and positions are minima of keys (keys.h), integers in the order of the elements. The
  * kernels are templates over a map M of maps.h: its element type T, its fold F, and
  * of(x, k, key_flags), the accumulator of element x at position k.
  */
@@ -60,64 +60,6 @@ template <typename R> struct prod_fold {
     enum { ORDERED = is_ordered<R> };
     static GOP_DEVICE R none() { return constant<R>::one(); }
     static GOP_DEVICE R fold(R a, R b) { return multiply(a, b); }
-};
-
-struct key128 {
-    int64_t high;
-    uint64_t low;
-};
-GOP_DEVICE bool operator<(key128 a, key128 b)
-{
-    return a.high != b.high ? a.high < b.high : a.low < b.low;
-}
-GOP_DEVICE bool operator==(key128 a, key128 b)
-{
-    return a.high == b.high && a.low == b.low;
-}
-
-/* Integers mapped to unsigned ones of the same order. */
-template <typename W> struct code {
-    W bits;
-};
-template <typename W> GOP_DEVICE bool operator<(code<W> a, code<W> b)
-{
-    return a.bits < b.bits;
-}
-
-template <typename K> struct most;
-template <typename W> struct most<code<W>> {
-    static GOP_DEVICE code<W> key() { return {W(~W(0))}; }
-};
-template <> struct most<int32_t> {
-    static GOP_DEVICE int32_t key() { return INT32_MAX; }
-};
-template <> struct most<int64_t> {
-    static GOP_DEVICE int64_t key() { return INT64_MAX; }
-};
-template <> struct most<key128> {
-    static GOP_DEVICE key128 key() { return {INT64_MAX, UINT64_MAX}; }
-};
-
-template <typename K> struct min_fold {
-    typedef K acc;
-    enum { ORDERED = 0 };
-    static GOP_DEVICE K none() { return most<K>::key(); }
-    static GOP_DEVICE K fold(K a, K b) { return b < a ? b : a; }
-};
-
-/* The least key, and the first position that has it. */
-template <typename K> struct best {
-    K key;
-    int64_t k; /* INT64_MAX: none */
-};
-template <typename K> struct best_fold {
-    typedef best<K> acc;
-    enum { ORDERED = 0 };
-    static GOP_DEVICE acc none() { return {most<K>::key(), INT64_MAX}; }
-    static GOP_DEVICE acc fold(acc a, acc b)
-    {
-        return b.key < a.key || (b.key == a.key && b.k < a.k) ? b : a;
-    }
 };
 
 /* ---- how a thread folds its own elements, one after another ---- If order does not matter, it

@@ -6,6 +6,66 @@
 
 #include "cuda/reduce/fold.h"
 
+/* ---- folds of keys: the least, and where it is ---- */
+
+struct key128 {
+    int64_t high;
+    uint64_t low;
+};
+GOP_DEVICE bool operator<(key128 a, key128 b)
+{
+    return a.high != b.high ? a.high < b.high : a.low < b.low;
+}
+GOP_DEVICE bool operator==(key128 a, key128 b)
+{
+    return a.high == b.high && a.low == b.low;
+}
+
+/* Integers mapped to unsigned ones of the same order. */
+template <typename W> struct code {
+    W bits;
+};
+template <typename W> GOP_DEVICE bool operator<(code<W> a, code<W> b)
+{
+    return a.bits < b.bits;
+}
+
+template <typename K> struct most;
+template <typename W> struct most<code<W>> {
+    static GOP_DEVICE code<W> key() { return {W(~W(0))}; }
+};
+template <> struct most<int32_t> {
+    static GOP_DEVICE int32_t key() { return INT32_MAX; }
+};
+template <> struct most<int64_t> {
+    static GOP_DEVICE int64_t key() { return INT64_MAX; }
+};
+template <> struct most<key128> {
+    static GOP_DEVICE key128 key() { return {INT64_MAX, UINT64_MAX}; }
+};
+
+template <typename K> struct min_fold {
+    typedef K acc;
+    enum { ORDERED = 0 };
+    static GOP_DEVICE K none() { return most<K>::key(); }
+    static GOP_DEVICE K fold(K a, K b) { return b < a ? b : a; }
+};
+
+/* The least key, and the first position that has it. */
+template <typename K> struct best {
+    K key;
+    int64_t k; /* INT64_MAX: none */
+};
+template <typename K> struct best_fold {
+    typedef best<K> acc;
+    enum { ORDERED = 0 };
+    static GOP_DEVICE acc none() { return {most<K>::key(), INT64_MAX}; }
+    static GOP_DEVICE acc fold(acc a, acc b)
+    {
+        return b.key < a.key || (b.key == a.key && b.k < a.k) ? b : a;
+    }
+};
+
 /* ---- key_flags say how items are read: uint8_t to uint64_t stand for integers, signed or not,
  * and for truth values ---- */
 

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "cuda/common/item_size.h"
 #include "cuda/runtime/flow.h"
 
 enum {
@@ -22,16 +23,6 @@ static int64_t least(int64_t a, int64_t b)
 }
 
 /* ---- sides ---- */
-
-static int64_t item_size(gop_dtype dtype)
-{
-    static const unsigned char size[] = {
-#define X(enumerator, word, bytes) bytes,
-        GOP_DTYPES(X)
-#undef X
-    };
-    return size[dtype];
-}
 
 /* Elements of the dense layout: an axis of stride 0 is stored once. */
 static int64_t dense_count(const gop_array *host)

@@ -34,11 +34,9 @@ __global__ void __launch_bounds__(LINE_THREADS)
     if (left >= p.size) return;
     int64_t to = 0, from = 0;
     for (int axis = 0; axis < p.rank - 1; axis++) {
-        const uint32_t outer = quotient(left, p.extent[axis]);
-        const int64_t at = left - outer * p.extent[axis].d;
+        const int64_t at = take_index(left, p.extent[axis]);
         to += at * p.out[axis];
         from += at * p.in[axis];
-        left = outer;
     }
     grid_dependency_sync();
     out[to + left * p.out[p.rank - 1]] = in[from + left * p.in[p.rank - 1]];
@@ -67,11 +65,8 @@ GOP_DEVICE int64_t place_line(const across_axes &p, uint32_t line)
 {
     int64_t at = 0;
 #pragma unroll 1
-    for (int axis = 0; axis < p.outermost; axis++) {
-        const uint32_t outer = quotient(line, p.extent[axis]);
-        at += (line - outer * p.extent[axis].d) * p.in[axis];
-        line = outer;
-    }
+    for (int axis = 0; axis < p.outermost; axis++)
+        at += take_index(line, p.extent[axis]) * p.in[axis];
     return at + line * p.in[p.outermost];
 }
 

@@ -58,11 +58,9 @@ __global__ void __launch_bounds__(interleaved_block<ROWS>::THREADS)
     uint32_t batch = quotient(blockIdx.x, p.blocks);
     const uint32_t first = (blockIdx.x - batch * p.blocks.d) * THREADS;
     for (int axis = 0; axis < p.batch_rank; axis++) {
-        const uint32_t outer = quotient(batch, p.extent[axis]);
-        const int64_t i = batch - outer * p.extent[axis].d;
+        const int64_t i = take_index(batch, p.extent[axis]);
         in += i * p.in[axis];
         out += i * p.out[axis];
-        batch = outer;
     }
     const int pieces = (int)min_of(p.pieces - first, THREADS);
     const int own = threadIdx.x;

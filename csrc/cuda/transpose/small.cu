@@ -26,11 +26,8 @@ struct few_axes {
 GOP_DEVICE int64_t few_place(const few_axes &p, uint32_t i)
 {
     int64_t from = 0;
-    for (int axis = 0; axis < p.rank - 1; axis++) {
-        const uint32_t outer = quotient(i, p.extent[axis]);
-        from += (int64_t)(i - outer * p.extent[axis].d) * p.in[axis];
-        i = outer;
-    }
+    for (int axis = 0; axis < p.rank - 1; axis++)
+        from += (int64_t)take_index(i, p.extent[axis]) * p.in[axis];
     return from + i * p.in[p.rank - 1];
 }
 

@@ -2,18 +2,14 @@
  * tiling.cu - which axes a tile spans, found on the host for the kernels that move tiles.
  */
 #include "cuda/transpose/planes.h"
+#include "cuda/common/item_size.h"
 #include "cuda/transpose/tiling.h"
 
 enum { THIN = 8 }; /* the least side of a plane for tiles */
 
 int transpose_item(const gop_task *task)
 {
-    static const int size_of[GOP_NDTYPES] = {
-#define X(enumerator, word, bytes) bytes,
-        GOP_DTYPES(X)
-#undef X
-    };
-    return size_of[task->in[0].dtype];
+    return item_size(task->in[0].dtype);
 }
 
 /* Wider items need fewer instructions, and there is an axis less. */
