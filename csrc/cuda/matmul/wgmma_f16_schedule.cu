@@ -27,8 +27,8 @@ static const float CLUSTER = 1.22f, ADDING = 2.18f, COPYING = 1.2f;
 static const float SHARED_SLOT = 0.02f, SHARED_TILE = 0.1f; /* longer in a cluster */
 static const float MEMORY = 4.1e6f, CACHE = 10.9e6f, PIECES = 4.4e6f, COPIES = 1.3e6f;
 /* The end of a tile whose results no map can write, by two items at a time or by one. These and
- * copies: of 654 products on file. */
-static const float NARROW = 2.3f, NARROWEST = 4.4f;
+ * copies: of 654 products on file; NARROWEST: of 12 timed alone later. */
+static const float NARROW = 2.3f, NARROWEST = 3.0f;
 static const float PARTLY = 0.28f; /* how far an SM without a tile makes others faster */
 static const float ACROSS = 1.01f; /* clusters that lie the other way: see try_tiles */
 

@@ -202,21 +202,22 @@ GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, const cluster_place at, 
     const int clusters = (int)gridDim.x / size;
     const bool tells = ((at.with_a | at.with_b) >> lane & 1) != 0;
     const int mine_from = R::RINGS > 1 ? 0 : group * WAVES * 64;
-    const uint64_t a = make_smem_desc(shared_address(slots) + mine_from * 128,
-                                      A_TRANSPOSED ? TILE_K * 128 : 16, 1024, 1);
-    const uint64_t b = make_smem_desc(shared_address(slots) + R::A_BYTES,
-                                      B_TRANSPOSED ? TILE_K * 128 : 16, 1024, 1);
+    /* Low words of descriptors, whose addresses count 16 bytes: a sum of 32 bits takes one
+     * instruction for each operand of a product, a sum of 64 bits five. */
+    const uint64_t high = make_smem_desc(0, 0, 1024, 1);
+    const uint32_t a = (uint32_t)make_smem_desc(shared_address(slots) + mine_from * 128,
+                                                A_TRANSPOSED ? TILE_K * 128 : 16, 0, 0);
+    const uint32_t b = (uint32_t)make_smem_desc(shared_address(slots) + R::A_BYTES,
+                                                B_TRANSPOSED ? TILE_K * 128 : 16, 0, 0);
     int slot = 0, half = 0;                 /* of `results`, from tile to tile */
     uint32_t parity = 0, mine = group == 0; /* the first group begins without being told to */
     const auto multiply = [&](float(&part)[SUMS], int at_slot, int v, bool adds) {
+        const uint32_t from = (uint32_t)at_slot * (R::SLOT / 16);
 #pragma unroll
-        for (int l = 0; l < TILE_K / 16; l++) {
-            const int la = A_TRANSPOSED ? l * 2048 : l * 32,
-                      lb = B_TRANSPOSED ? l * 2048 : l * 32;
+        for (int l = 0; l < TILE_K / 16; l++)
             wgmma_add<IS_HALF<T>, A_TRANSPOSED, B_TRANSPOSED>(
-                part, a + (at_slot * R::SLOT + v * 64 * 128 + la) / 16,
-                b + (at_slot * R::SLOT + lb) / 16, adds || l > 0);
-        }
+                part, high | (a + from + v * 512 + l * (A_TRANSPOSED ? 128 : 2)),
+                high | (b + from + l * (B_TRANSPOSED ? 128 : 2)), adds || l > 0);
         wgmma_commit();
     };
     for (int it = first_item(w, R::RINGS > 1 ? group : 0); it < w.last;
