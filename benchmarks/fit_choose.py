@@ -52,7 +52,7 @@ TILES = {
     "bf16x3": ([[(128, 64, 1), (128, 128, 0.76), (256, 128, 0.61)]], (1,), 128),
     "outer": ([[(*tile, 1), (128, 32, 1), (128, 16, 1)]
                for tile in ((64, 128), (64, 64), (32, 32))], (2, 4), 0),
-    "outer_mma": ([[(64, 128, 1)]], (4,), 0),
+    "outer_mma": ([[(64, 128, 1), (32, 256, 1), (16, 512, 1)]], (4,), 0),
 }  # fmt: skip
 # Those that tiling.h cuts: blocks of a processor.
 HELD = {"small": (4, 8), "bf16x3_small": (1, 2), "bf16x3_batch": (1, 2, 4), "mma": (2, 4),
@@ -112,8 +112,8 @@ def geometry(call: str) -> dict:
 def operand(g: dict, lines: int, line: int, term: int, batch: int, offset: int):
     """operand_of of choose.cu: bytes, whether terms are neighbours, whether 16 bytes are
     neighbours wherever, and begin at multiples of 16 wherever a line does; whether the terms of
-    one matrix follow each other without gaps (matmul_dense); whether pairs of items are aligned
-    and whole."""
+    one matrix follow each other without gaps (matmul_dense); whether pairs, and whether fours
+    of items are aligned and whole."""
     vector = max(1, 16 // g["item"])
     along = lines == 1 or (g["k"] > 1 and term <= line)
     near, far, length, rest = (term, line, g["k"], lines) if along else (
@@ -122,10 +122,11 @@ def operand(g: dict, lines: int, line: int, term: int, batch: int, offset: int):
                 and batch % vector == 0)  # fmt: skip
     wide = straight and g["k"] > 1 and length % vector == 0
     aligned = offset % vector == 0 and batch % vector == 0
-    even = near == 1 and all(x % 2 == 0 for x in (offset, far, length, batch))
+    pairs, fours = (near == 1 and all(x % n == 0 for x in (offset, far, length, batch))
+                    for n in (2, 4))  # fmt: skip
     dense = line == 1 and term == lines and (lines <= 64 or aligned)
     bytes_ = lines * g["k"] * g["item"] * (g["batches"] if batch else 1)
-    return bytes_, along, wide, straight, dense, even
+    return bytes_, along, wide, straight, dense, pairs, fours
 
 
 def shape_of(call: str) -> dict:

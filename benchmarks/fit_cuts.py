@@ -190,17 +190,16 @@ def cut(row: str, p: dict, tile, held: int, shortest: int) -> dict:
         return {"lines": lines, "columns": columns, "wide": wide and b_wide,
                 **batch_cut(up(m, lines) * up(n, columns) * batches, k, parts)}  # fmt: skip
     if row == "mma":
-        rows = wide and b_wide
-        ways = ((64, 64, 6144), (128, 128, 17096)) if rows else ((64, 64, 6144),)
+        ways = ((64, 64, 6144), (128, 128, 17096))[: 1 + (p["a"][6] and p["b"][6])]
         way = least(ways, lambda a, b, cost: up(up(m, a) * up(n, b) * batches, PROCESSORS)
                     * cost)  # fmt: skip
         lines, columns = ways[way][:2]
         blocks = up(m, lines) * up(n, columns) * batches
-        split = max(1, min(2 * PROCESSORS // blocks, k // 256))
+        split = max(1, min(4 * PROCESSORS // blocks, 2 * PROCESSORS, k // 256))
         chunk = up(up(k, split), 32) * 32
         split = up(k, chunk)
         return {"lines": lines, "columns": columns, "blocks": blocks * split, "split": split,
-                "chunk": chunk, "step": 32, "way": way, "wide": rows}  # fmt: skip
+                "chunk": chunk, "step": 32, "way": way, "wide": wide and b_wide}  # fmt: skip
     if row == "splitk":
         lines, columns = 64 if item > 8 else 128, 64 if item > 4 else 128
         wanted = 2 * PROCESSORS // (up(m, 64) * up(n, 64) * batches)

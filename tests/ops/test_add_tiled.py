@@ -151,7 +151,7 @@ def test_results_on_a_device_lie_as_numpys_do(device):
 def test_operands_in_one_order_are_lines(device):
     """Whatever the order, where nothing is left out: one axis, so `vectorized` takes them."""
     for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0), (0, 2, 1)):
-        a = laid((12, 20, 16), order, "float32", 1)
+        a = laid((32, 64, 40), order, "float32", 1)
         there = device_array(a, device)
         assert gpuops.explain(gpuops.add, there, there).kernel == "vectorized"
         assert gpuops.explain(gpuops.multiply_add, there, there, there).kernel == "vectorized"

@@ -164,7 +164,7 @@ def test_tab_completes_the_names_of_rows():
     assert table._ipython_key_completions_() == [row.name for row in table]
     listed = thing("kernels")
     assert listed._ipython_key_completions_() == [kernel.name for kernel in listed]
-    assert listed["naive"] is listed[0]
+    assert listed["naive"] is listed[[kernel.name for kernel in listed].index("naive")]
     with pytest.raises(KeyError):
         listed["nil"]
 
