@@ -244,8 +244,6 @@ GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, const cluster_place at, 
                 if (two) {
                     if (v == 0) mbarrier_wait(full + second, then);
                     multiply(part, second, v, true);
-                }
-                if (two) {
                     wgmma_wait<1>();
                     if (tells && v == WAVES - 1) mbarrier_arrive_cluster(empty + slot, lane);
                 }
