@@ -325,11 +325,15 @@ def seeds_of(calls: list[str], held: list[int]) -> np.ndarray:
     return np.array([call in drawn for call in calls])
 
 
-def times_of(row: list) -> dict:
-    """us of each row; the one that was chosen ran once more, without its name."""
+def times_of(row: list, s: dict) -> dict:
+    """us of each row that the choice asks; the one that was chosen ran once more, without its
+    name."""
     _, _, _, chosen, us = row
     times = {name: t for name, t in us.items() if name}
-    return {**times, chosen: min(us[""], times.get(chosen, us[""]))}
+    times[chosen] = min(us[""], times.get(chosen, us[""]))
+    if s["batches"] > 1 and max(s["m"], s["n"]) <= 32:  # is_within_tile
+        times.pop("outer", None)
+    return times
 
 
 def paces_of(shapes, times, known, held, rows) -> tuple[dict, list[dict]]:
@@ -391,7 +395,8 @@ def main() -> None:
     jax.config.update("jax_enable_x64", True)
     facts = json.loads(pathlib.Path(arguments.file).read_text())
     calls = [row for row in facts["rows"] if row[0] in ("matmul", "products")]
-    shapes, times = [shape_of(row[2]) for row in calls], [times_of(row) for row in calls]
+    shapes = [shape_of(row[2]) for row in calls]
+    times = [times_of(row, s) for row, s in zip(calls, shapes, strict=True)]
     held = seeds_of([row[2] for row in calls], arguments.held)
     gpu = facts["device"].removeprefix("NVIDIA ").split()[0]
     guess = [{} for _ in calls]
