@@ -53,14 +53,7 @@ static ALWAYS_INLINE T FN(csr_sum)(const FN(system) * s, const int index64, cons
 #define CASE(count)                                                                            \
     case count:                                                                                \
         return FN(csr_short_row)(s, index64, unit, count, row.begin, x);
-        CASE(1)
-        CASE(2)
-        CASE(3)
-        CASE(4)
-        CASE(5)
-        CASE(6)
-        CASE(7)
-        CASE(8)
+        SHORT_ROWS(CASE)
 #undef CASE
     default:
         if (row.end <= row.begin) return POSITIVE_ZERO;
@@ -172,6 +165,9 @@ static void FN(csr_rows)(void *argument, int64_t begin, int64_t end, int worker)
 #define GOP_CPU_JACOBI_STEP_CSR_H
 
 #include "cpu/jacobi_step/leaf.h"
+
+/* Rows of so many terms have a function each. */
+#define SHORT_ROWS(EACH) EACH(1) EACH(2) EACH(3) EACH(4) EACH(5) EACH(6) EACH(7) EACH(8)
 
 enum {
     BLOCK = 2048, /* rows that are computed for all columns in turn */

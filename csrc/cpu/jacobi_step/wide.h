@@ -92,14 +92,7 @@ static ALWAYS_INLINE void FN(wide_row)(const FN(system) * s, const int width, cs
     case count:                                                                                \
         FN(wide_short_row)(s, s->g.index64, width, count, row.begin, x, sum);                  \
         break;
-        CASE(1)
-        CASE(2)
-        CASE(3)
-        CASE(4)
-        CASE(5)
-        CASE(6)
-        CASE(7)
-        CASE(8)
+        SHORT_ROWS(CASE)
 #undef CASE
     default:
         FN(wide_long_row)(s, width, row, x, lane, sum);
@@ -251,14 +244,7 @@ static ALWAYS_INLINE void FN(full_sums)(const FN(system) * s, csr_row row, int64
     case count:                                                                                \
         FN(wide_short_row)(s, s->g.index64, width, count, row.begin, x, sum);                  \
         break;
-        CASE(1)
-        CASE(2)
-        CASE(3)
-        CASE(4)
-        CASE(5)
-        CASE(6)
-        CASE(7)
-        CASE(8)
+        SHORT_ROWS(CASE)
 #undef CASE
     default:
         for (int j = 0; j < width; j += WIDE) {
