@@ -84,6 +84,8 @@ static __attribute__((noinline)) void FN(wide_long_row)(const FN(system) * s, co
     }
 }
 
+/* Computes the sums of a row for any number of columns; lanes of a long one have room for WIDE
+ * at a time. */
 static ALWAYS_INLINE void FN(wide_row)(const FN(system) * s, const int width, csr_row row,
                                        FN(panel) x, T *lane, T *sum)
 {
@@ -95,7 +97,10 @@ static ALWAYS_INLINE void FN(wide_row)(const FN(system) * s, const int width, cs
         SHORT_ROWS(CASE)
 #undef CASE
     default:
-        FN(wide_long_row)(s, width, row, x, lane, sum);
+        for (int c = 0; c < width; c += WIDE) {
+            const FN(panel) part = {x.first + c, x.row};
+            FN(wide_long_row)(s, width - c < WIDE ? width - c : WIDE, row, part, lane, sum + c);
+        }
     }
 }
 
@@ -234,26 +239,6 @@ static void FN(wide_batch)(const FN(system) * s, const FN(of_width) * of, int64_
     of->update(s, first, last, c, x, sum, diagonal);
 }
 
-/* Computes the sums of a row for columns [c, c + width), at most FULL. */
-static ALWAYS_INLINE void FN(full_sums)(const FN(system) * s, csr_row row, int64_t c, int width,
-                                        T *lane, T *restrict sum)
-{
-    const FN(panel) x = {s->x + c, s->g.x_row};
-    switch (row.end - row.begin) {
-#define CASE(count)                                                                            \
-    case count:                                                                                \
-        FN(wide_short_row)(s, s->g.index64, width, count, row.begin, x, sum);                  \
-        break;
-        SHORT_ROWS(CASE)
-#undef CASE
-    default:
-        for (int j = 0; j < width; j += WIDE) {
-            const FN(panel) part = {x.first + j, x.row};
-            FN(wide_long_row)(s, width - j < WIDE ? width - j : WIDE, row, part, lane, sum + j);
-        }
-    }
-}
-
 /* Computes rows [begin, end) one by one, for all columns, so that memory is read and written in
  * order. Rows of x, f and the outputs are contiguous. */
 static void FN(full_rows)(const FN(system) * s, int64_t begin, int64_t end, T *lane)
@@ -270,7 +255,7 @@ static void FN(full_rows)(const FN(system) * s, int64_t begin, int64_t end, T *l
                 const int width = (int)gop_smaller(g->k - c, FULL);
                 const T *restrict f = s->f + i * g->f_row + c, *x = s->x + i * g->x_row + c;
                 T *restrict out = s->out + i * g->out_row + c;
-                FN(full_sums)(s, row, c, width, lane, sum);
+                FN(wide_row)(s, width, row, (FN(panel)){s->x + c, s->g.x_row}, lane, sum);
                 for (int j = 0; j < width; j++) out[j] = FN(step)(s, sum[j], f[j], x[j], d);
                 if (!s->residual) continue;
                 T *restrict residual = s->residual + i * g->residual_row + c;
