@@ -32,16 +32,14 @@ gop_status gop_cl_need_double(const gop_ctx *ctx, const char *op, gop_dtype dtyp
 const char *gop_cl_quotients(const gop_ctx *ctx);
 gop_status gop_cl_need_quotients(const gop_ctx *ctx, const char *op,
                                  gop_dtype dtype) GOP_MUST_CHECK;
-const char *gop_cl_device_name(const gop_ctx *ctx);
 /* The option where NVIDIA's compiler takes it: -cl-nv-maxrregcount=128 says that two
  * work-groups of 256 shall fit a compute unit, whose registers it would else give to one. */
 const char *gop_cl_registers(const gop_ctx *ctx, const char *option);
-/* Work-items of a work-group: so many, or what the device can. */
-int gop_cl_group(const gop_ctx *ctx, int64_t wanted);
 
 /* ---- numbers: what kernels are told of a dtype (opencl/vector.cl) ---- */
 
 typedef struct gop_cl_kind {
+    const char *name;
     const char *base, *wrapping; /* a number's type; of signed integers the one that wraps */
     const char *word;            /* BOOLEAN, SIGNED, .. */
     int parts, bytes;            /* numbers of an element, and bytes of one */
@@ -70,6 +68,12 @@ static inline int64_t gop_cl_smaller(int64_t a, int64_t b)
 static inline int64_t gop_cl_larger(int64_t a, int64_t b)
 {
     return a > b ? a : b;
+}
+
+/* Work-items of a work-group: so many, or what the device can. */
+static inline int gop_cl_group(const gop_ctx *ctx, int64_t wanted)
+{
+    return (int)gop_cl_smaller(wanted, ctx->info.max_threads_per_block);
 }
 
 /* The type of numbers below `size` (opencl/axes.cl). */
@@ -116,29 +120,35 @@ typedef struct gop_cl_build {
     char options[GOP_CL_OPTIONS];
 } gop_cl_build;
 
-/* Adds to it, as printf. */
-void gop_cl_define(gop_cl_build *build, const char *format, ...) GOP_PRINTF(2, 3);
+/* Adds to a text, as printf; to the options of a build. */
+void gop_cl_append(char *text, size_t room, const char *format, ...) GOP_PRINTF(3, 4);
+#define gop_cl_define(build, ...)                                                              \
+    gop_cl_append((build)->options, sizeof(build)->options, __VA_ARGS__)
 
 typedef struct gop_cl_operand {
     const gop_array *array;
     int is_written;
     int64_t shift; /* items that it begins further on */
 } gop_cl_operand;
-#define GOP_CL_READS(array) ((gop_cl_operand){array, 0, 0})
-#define GOP_CL_WRITES(array) ((gop_cl_operand){array, 1, 0})
+#define GOP_CL_READS(array) GOP_CL_READS_AT(array, 0)
+#define GOP_CL_WRITES(array) GOP_CL_WRITES_AT(array, 0)
+#define GOP_CL_READS_AT(array, shift) ((gop_cl_operand){array, 0, shift})
+#define GOP_CL_WRITES_AT(array, shift) ((gop_cl_operand){array, 1, shift})
 
 /* A number or a struct; with NULL so many bytes of local memory. Of no bytes: left out. */
 typedef struct gop_cl_value {
     size_t bytes;
     const void *at;
 } gop_cl_value;
-#define GOP_CL_VALUE(variable) GOP_CL_VALUE_IF(1, variable)
+#define GOP_CL_BYTES(bytes, at) ((gop_cl_value){bytes, at})
+#define GOP_CL_LOCAL(bytes) GOP_CL_BYTES(bytes, NULL)
+#define GOP_CL_VALUE(variable) GOP_CL_BYTES(sizeof(variable), &(variable))
 #define GOP_CL_VALUE_IF(condition, variable)                                                   \
-    ((gop_cl_value){(condition) ? sizeof(variable) : 0, &(variable)})
+    GOP_CL_BYTES((condition) ? sizeof(variable) : 0, &(variable))
 /* A struct that ends with axes: of so many operands. */
 #define GOP_CL_VALUE_OF_AXES(operands, variable)                                               \
-    ((gop_cl_value){sizeof(variable) - (OPERANDS_TOLD - operands) * sizeof(long[MOST_AXES]),   \
-                    &(variable)})
+    GOP_CL_BYTES(sizeof(variable) - (OPERANDS_TOLD - operands) * sizeof(long[MOST_AXES]),      \
+                 &(variable))
 
 /* Arguments are the operands, each with its place, up to the first without an array; then the
  * values. */
@@ -152,6 +162,7 @@ typedef struct gop_cl_launch {
 } gop_cl_launch;
 
 gop_status gop_cl_run(gop_ctx *ctx, const gop_cl_launch *launch) GOP_MUST_CHECK;
+#define GOP_CL_RUN(ctx, ...) gop_cl_run(ctx, &(gop_cl_launch){__VA_ARGS__})
 
 /* `count` items of a task's scratch memory, as an operand. */
 static inline gop_array gop_cl_in_scratch(void *scratch, size_t at, gop_dtype dtype,

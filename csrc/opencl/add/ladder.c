@@ -26,17 +26,14 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const planned *const own = GOP_OWN(const planned, task->plan);
     (void)step;
-    return gop_cl_run(
-        ctx,
-        &(gop_cl_launch){
-            .build = &own->build,
-            .items = gop_cl_ceil(own->axes.size, own->each),
-            .group = own->group,
-            .operand = {GOP_CL_WRITES(&task->out[0]), GOP_CL_READS(&task->in[0]),
-                        GOP_CL_READS(&task->in[1]), GOP_CL_READS(&task->in[task->nin - 1])},
-            .value = {GOP_CL_VALUE_IF(own->has_axes, own->axes),
-                      GOP_CL_VALUE_IF(!own->has_axes, own->axes.size),
-                      GOP_CL_VALUE_IF(own->has_axes && own->each > 1, own->each)}});
+    return GOP_CL_RUN(ctx, .build = &own->build,
+                      .items = gop_cl_ceil(own->axes.size, own->each), .group = own->group,
+                      .operand = {GOP_CL_WRITES(&task->out[0]), GOP_CL_READS(&task->in[0]),
+                                  GOP_CL_READS(&task->in[1]),
+                                  GOP_CL_READS(&task->in[task->nin - 1])},
+                      .value = {GOP_CL_VALUE_IF(own->has_axes, own->axes),
+                                GOP_CL_VALUE_IF(!own->has_axes, own->axes.size),
+                                GOP_CL_VALUE_IF(own->has_axes && own->each > 1, own->each)});
 }
 
 /* What plans have in common, for vectors of so many numbers. */

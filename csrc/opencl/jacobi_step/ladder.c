@@ -43,19 +43,16 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     /* What is not there, or is empty, is another operand: nobody reads it. */
     const gop_array *const a = p->csr && s.stored == 0 ? f : &task->in[0];
     const gop_array *const indices = p->csr && s.stored > 0 ? &task->in[1] : f;
-    return gop_cl_run(
-        ctx,
-        &(gop_cl_launch){
-            .build = &own->build,
-            .items = items * (own->together ? own->group : 1),
-            .group = own->group,
-            .operand = {GOP_CL_READS(a), GOP_CL_READS(indices),
-                        GOP_CL_READS(p->csr ? &task->in[2] : f), GOP_CL_READS(f),
-                        GOP_CL_READS(&task->in[p->csr ? 4 : 2]), GOP_CL_WRITES(&task->out[0]),
-                        GOP_CL_WRITES(&task->out[task->nout - 1])},
-            .value = {GOP_CL_VALUE(s),
-                      {(size_t)gop_cl_item(dtype),
-                       gop_cl_is_double(dtype) ? (const void *)given->f : narrow}}});
+    return GOP_CL_RUN(ctx, .build = &own->build,
+                      .items = items * (own->together ? own->group : 1), .group = own->group,
+                      .operand = {GOP_CL_READS(a), GOP_CL_READS(indices),
+                                  GOP_CL_READS(p->csr ? &task->in[2] : f), GOP_CL_READS(f),
+                                  GOP_CL_READS(&task->in[p->csr ? 4 : 2]),
+                                  GOP_CL_WRITES(&task->out[0]),
+                                  GOP_CL_WRITES(&task->out[task->nout - 1])},
+                      .value = {GOP_CL_VALUE(s),
+                                {(size_t)gop_cl_item(dtype),
+                                 gop_cl_is_double(dtype) ? (const void *)given->f : narrow}});
 }
 
 /* About so many. */

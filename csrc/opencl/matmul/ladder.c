@@ -76,14 +76,12 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     const int64_t tiles =
         p.batches * gop_cl_ceil(p.m, own->down) * gop_cl_ceil(p.n, own->across);
     const int has_tile = own->down > 1; /* else groups are work-items */
-    return gop_cl_run(ctx,
-                      &(gop_cl_launch){.build = &own->build,
-                                       .items = has_tile ? tiles * own->group : tiles,
-                                       .group = own->group,
-                                       .operand = {{&task->out[0], 1, shift[0]},
-                                                   {&task->in[own->is_turned], 0, shift[1]},
-                                                   {&task->in[!own->is_turned], 0, shift[2]}},
-                                       .value = {GOP_CL_VALUE_OF_AXES(3, p)}});
+    return GOP_CL_RUN(ctx, .build = &own->build, .items = has_tile ? tiles * own->group : tiles,
+                      .group = own->group,
+                      .operand = {GOP_CL_WRITES_AT(&task->out[0], shift[0]),
+                                  GOP_CL_READS_AT(&task->in[own->is_turned], shift[1]),
+                                  GOP_CL_READS_AT(&task->in[!own->is_turned], shift[2])},
+                      .value = {GOP_CL_VALUE_OF_AXES(3, p)});
 }
 
 /* ---- plans ---- */
@@ -278,23 +276,19 @@ static gop_status launch_packed(gop_ctx *ctx, const gop_task *task, int64_t step
                                   .l_apart = is_b ? p.b_row : p.a_col,
                                   .panels = gop_cl_ceil(lines, width),
                                   .is_b = is_b};
-        GOP_TRY(gop_cl_run(
-            ctx, &(gop_cl_launch){
-                     .build = &own->build,
-                     .items = p.batches * q.panels * gop_cl_ceil(p.k, PIECE),
-                     .group = 1,
-                     .kernel = "matmul_pack_kernel",
-                     .operand = {{&panels, 1, to}, {&task->in[is_b], 0, shift[1 + is_b]}},
-                     .value = {GOP_CL_VALUE_OF_AXES(3, p), GOP_CL_VALUE(q)}}));
+        GOP_TRY(GOP_CL_RUN(ctx, .build = &own->build,
+                           .items = p.batches * q.panels * gop_cl_ceil(p.k, PIECE), .group = 1,
+                           .kernel = "matmul_pack_kernel",
+                           .operand = {GOP_CL_WRITES_AT(&panels, to),
+                                       GOP_CL_READS_AT(&task->in[is_b], shift[1 + is_b])},
+                           .value = {GOP_CL_VALUE_OF_AXES(3, p), GOP_CL_VALUE(q)}));
         to += p.batches * panel_parts(dtype, &p, 0);
     }
-    return gop_cl_run(
-        ctx,
-        &(gop_cl_launch){.build = &own->build,
-                         .items = p.batches * blocks * gop_cl_ceil(p.n, width_of(dtype, 1)),
-                         .group = 1,
-                         .operand = {{&task->out[0], 1, shift[0]}, GOP_CL_READS(&panels)},
-                         .value = {GOP_CL_VALUE_OF_AXES(3, p)}});
+    return GOP_CL_RUN(
+        ctx, .build = &own->build,
+        .items = p.batches * blocks * gop_cl_ceil(p.n, width_of(dtype, 1)), .group = 1,
+        .operand = {GOP_CL_WRITES_AT(&task->out[0], shift[0]), GOP_CL_READS(&panels)},
+        .value = {GOP_CL_VALUE_OF_AXES(3, p)});
 }
 
 static gop_status packed(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)

@@ -175,11 +175,9 @@ static gop_status clear(gop_ctx *ctx, const gop_task *task, const sorted_sets *o
                         const struct call *call)
 {
     if (call->counters == 0) return GOP_OK;
-    return gop_cl_run(ctx, &(gop_cl_launch){.build = &own->build,
-                                            .items = call->counters,
-                                            .group = gop_cl_group(ctx, 64),
-                                            .operand = {GOP_CL_WRITES(&task->out[0])},
-                                            .value = {GOP_CL_VALUE(*call)}});
+    return GOP_CL_RUN(ctx, .build = &own->build, .items = call->counters,
+                      .group = gop_cl_group(ctx, 64), .operand = {GOP_CL_WRITES(&task->out[0])},
+                      .value = {GOP_CL_VALUE(*call)});
 }
 
 /* Of each set where points begin, and the place of each in its cell; then all in this order. */
@@ -198,34 +196,27 @@ static gop_status sort_sets(gop_ctx *ctx, const gop_task *task, const sorted_set
                                 .room = own->grid.room[k],
                                 .cells = own->cells};
         const gop_cl_operand points = GOP_CL_READS(&task->in[k ? 2 : 0]);
-        const gop_cl_operand key = {&ints, 1, at[KEY]}, rank = {&ints, 1, at[RANK]};
-        const gop_cl_operand start = {&ints, 1, at[START]};
-        const struct {
-            const char *kernel;
-            int64_t items, group;
-            gop_cl_operand operand[GOP_CL_OPERANDS];
-        } step[] = {{"rdf_zero_kernel", own->cells + 1, 64, {start}},
-                    {"rdf_place_kernel", set.n, 64, {points, key, rank, start}},
-                    {"rdf_scan_kernel", 1, SCANNED, {start}},
-                    {"rdf_scatter_kernel",
-                     set.room,
-                     64,
-                     {points,
-                      GOP_CL_READS(types),
-                      key,
-                      rank,
-                      start,
-                      {&sorted, 1, at[POINTS]},
-                      {&ints, 1, at[TYPES]},
-                      {&ints, 1, at[SORTED_KEY]}}}};
+        const gop_cl_operand key = GOP_CL_WRITES_AT(&ints, at[KEY]);
+        const gop_cl_operand rank = GOP_CL_WRITES_AT(&ints, at[RANK]);
+        const gop_cl_operand start = GOP_CL_WRITES_AT(&ints, at[START]);
+        const gop_cl_launch step[] = {
+            {.kernel = "rdf_zero_kernel", .items = own->cells + 1, .operand = {start}},
+            {.kernel = "rdf_place_kernel",
+             .items = set.n,
+             .operand = {points, key, rank, start},
+             .value = {GOP_CL_VALUE(set), GOP_CL_VALUE(own->places)}},
+            {.kernel = "rdf_scan_kernel", .items = 1, .group = SCANNED, .operand = {start}},
+            {.kernel = "rdf_scatter_kernel",
+             .items = set.room,
+             .operand = {points, GOP_CL_READS(types), key, rank, start,
+                         GOP_CL_WRITES_AT(&sorted, at[POINTS]),
+                         GOP_CL_WRITES_AT(&ints, at[TYPES]),
+                         GOP_CL_WRITES_AT(&ints, at[SORTED_KEY])}}};
         for (int i = own->cells > 1 ? 0 : 3; i < 4; i++) {
-            gop_cl_launch l = {
-                .build = &own->build,
-                .kernel = step[i].kernel,
-                .items = step[i].items,
-                .group = gop_cl_group(ctx, step[i].group),
-                .value = {GOP_CL_VALUE(set), GOP_CL_VALUE_IF(i == 1, own->places)}};
-            memcpy(l.operand, step[i].operand, sizeof l.operand);
+            gop_cl_launch l = step[i];
+            l.build = &own->build;
+            l.group = gop_cl_group(ctx, l.group ? l.group : 64);
+            l.value[0] = GOP_CL_VALUE(set);
             GOP_TRY(gop_cl_run(ctx, &l));
         }
     }
@@ -254,25 +245,19 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     r.j1 = gop_cl_smaller(r.j0 + own->others, p->n2);
     r.blocks = (int)gop_cl_ceil(r.i1 - r.i0, own->each);
     if (p->one_set && r.j1 <= r.i0 + 1) return GOP_OK; /* another step's */
-    return gop_cl_run(
-        ctx,
-        &(gop_cl_launch){.build = &own->build,
-                         .items = r.blocks * gop_cl_ceil(r.j1 - r.j0, own->chunk) * own->group,
-                         .group = own->group,
-                         .operand = {{&sorted, 0, at[0][POINTS]},
-                                     {&ints, 0, at[0][TYPES]},
-                                     {&ints, 0, at[0][SORTED_KEY]},
-                                     {&sorted, 0, at[1][POINTS]},
-                                     {&ints, 0, at[1][TYPES]},
-                                     {&ints, 0, at[1][START]},
-                                     GOP_CL_READS(&task->in[1]),
-                                     GOP_CL_WRITES(&task->out[0])},
-                         .value = {GOP_CL_VALUE(call),
-                                   {b.bytes, &b.numbers},
-                                   GOP_CL_VALUE(r),
-                                   GOP_CL_VALUE(own->sorted.grid),
-                                   GOP_CL_VALUE_IF(own->is_guessed, own->guess),
-                                   {own->histogram, NULL}}});
+    return GOP_CL_RUN(
+        ctx, .build = &own->build,
+        .items = r.blocks * gop_cl_ceil(r.j1 - r.j0, own->chunk) * own->group,
+        .group = own->group,
+        .operand = {GOP_CL_READS_AT(&sorted, at[0][POINTS]),
+                    GOP_CL_READS_AT(&ints, at[0][TYPES]),
+                    GOP_CL_READS_AT(&ints, at[0][SORTED_KEY]),
+                    GOP_CL_READS_AT(&sorted, at[1][POINTS]),
+                    GOP_CL_READS_AT(&ints, at[1][TYPES]), GOP_CL_READS_AT(&ints, at[1][START]),
+                    GOP_CL_READS(&task->in[1]), GOP_CL_WRITES(&task->out[0])},
+        .value = {GOP_CL_VALUE(call), GOP_CL_BYTES(b.bytes, &b.numbers), GOP_CL_VALUE(r),
+                  GOP_CL_VALUE(own->sorted.grid), GOP_CL_VALUE_IF(own->is_guessed, own->guess),
+                  GOP_CL_LOCAL(own->histogram)});
 }
 
 /* ---- plans: what they have in common ---- */
@@ -396,7 +381,7 @@ static gop_status cells(const gop_ctx *ctx, const gop_task *task, gop_plan *plan
         return gop_cl_refuse(&own->build,
                              "needs float64 for places in its grid, which %s has not; kernel "
                              "'guessed' takes all pairs",
-                             gop_cl_device_name(ctx));
+                             ctx->info.name);
     if (task->geometry.pairs.n2 > 1 << 24)
         return gop_cl_refuse(&own->build, "takes sets of up to 2^24 points, got %lld",
                              (long long)task->geometry.pairs.n2);

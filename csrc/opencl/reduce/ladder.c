@@ -262,11 +262,9 @@ static gop_status sum_groups(gop_ctx *ctx, const gop_task *task, const gop_array
     gop_cl_define(&build, "-DT=%s -DR=%s -DGROUP=%d%s", gop_cl_kinds[from->dtype].base,
                   gop_cl_kinds[to->dtype].base, own->group,
                   to->dtype == GOP_FLOAT64 ? " -DDOUBLE" : "");
-    return gop_cl_run(ctx, &(gop_cl_launch){.build = &build,
-                                            .items = groups * own->group,
-                                            .group = own->group,
-                                            .operand = {GOP_CL_WRITES(to), GOP_CL_READS(from)},
-                                            .value = {GOP_CL_VALUE(n)}});
+    return GOP_CL_RUN(ctx, .build = &build, .items = groups * own->group, .group = own->group,
+                      .operand = {GOP_CL_WRITES(to), GOP_CL_READS(from)},
+                      .value = {GOP_CL_VALUE(n)});
 }
 
 /* Sums of groups, then their sum; or, without scratch memory, one launch of groups that all add

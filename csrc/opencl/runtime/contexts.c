@@ -116,16 +116,11 @@ int gop_cl_has_double(const gop_ctx *ctx)
 
 gop_status gop_cl_need_double(const gop_ctx *ctx, const char *op, gop_dtype dtype, int takes_it)
 {
-    static const char *const words[] = {
-#define X(enumerator, word, bytes) #word,
-        GOP_DTYPES(X)
-#undef X
-    };
     if (!takes_it || gop_cl_has_double(ctx)) return GOP_OK;
     return gop_fail(GOP_BAD_TYPE,
                     "%s: %s has no float64, which %s takes; expected another dtype, or another "
                     "device such as 'cpu'",
-                    op, gop_cl_device_name(ctx), words[dtype]);
+                    op, ctx->info.name, gop_cl_kinds[dtype].name);
 }
 
 const char *gop_cl_quotients(const gop_ctx *ctx)
@@ -141,23 +136,12 @@ gop_status gop_cl_need_quotients(const gop_ctx *ctx, const char *op, gop_dtype d
     return gop_fail(GOP_BAD_TYPE,
                     "%s: %s does not round quotients of float32 correctly and has no float64 "
                     "to do so; expected another device such as 'cpu'",
-                    op, gop_cl_device_name(ctx));
+                    op, ctx->info.name);
 }
 
 const char *gop_cl_registers(const gop_ctx *ctx, const char *option)
 {
     return gop_cl_of(ctx)->device->limits_registers ? option : "";
-}
-
-int gop_cl_group(const gop_ctx *ctx, int64_t wanted)
-{
-    const int most = ctx->info.max_threads_per_block;
-    return most < wanted ? most : (int)wanted;
-}
-
-const char *gop_cl_device_name(const gop_ctx *ctx)
-{
-    return gop_cl_of(ctx)->device->name;
 }
 
 /* ---- time and waiting ---- */
@@ -223,7 +207,7 @@ gop_status gop_cl_flush(gop_ctx *ctx)
     if (!c->swept) {
         c->swept = GOP_CL_MAKE(&code, clCreateBuffer, c->device->context, CL_MEM_READ_WRITE,
                                SWEPT, NULL);
-        if (!c->swept) return gop_cl_no_memory(ctx, code, SWEPT);
+        if (!c->swept) return gop_cl_no_buffer(ctx, code, SWEPT);
     }
     c->is_busy = 1;
     GOP_TRY(GOP_CL_CALL(clEnqueueFillBuffer, c->queue, c->swept, &byte, 1, 0, SWEPT, 0, NULL,

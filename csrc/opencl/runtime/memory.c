@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "core/arrays/bounds.h"
 #include "opencl/runtime/runtime.h"
 
 enum {
@@ -88,9 +89,7 @@ static gop_status alloc_buffer(gop_ctx *ctx, size_t bytes, void **memory)
     else
         buffer = GOP_CL_MAKE(&code, clCreateBuffer, c->device->context, CL_MEM_READ_WRITE,
                              bytes, NULL);
-    if (!buffer)
-        return gop_cl_has_no_memory(code) ? gop_cl_no_memory(ctx, code, bytes)
-                                          : gop_cl_check(code, "clCreateBuffer");
+    if (!buffer) return gop_cl_no_buffer(ctx, code, bytes);
     *memory = name_buffer(buffer, bytes);
     if (*memory) return GOP_OK;
     gop_cl.clReleaseMemObject(buffer);
@@ -102,7 +101,7 @@ gop_status gop_cl_alloc(gop_ctx *ctx, size_t bytes, void **memory)
     if (!gop_cl_of(ctx)->device->shares_memory) return alloc_buffer(ctx, bytes, memory);
     *memory = gop_services->alloc(bytes);
     if (*memory) return GOP_OK;
-    return gop_cl_no_memory(ctx, CL_OUT_OF_HOST_MEMORY, bytes);
+    return gop_cl_no_buffer(ctx, CL_OUT_OF_HOST_MEMORY, bytes);
 }
 
 void gop_cl_release(gop_ctx *ctx, void *memory)
@@ -132,11 +131,13 @@ gop_status gop_cl_finish(gop_cl_ctx *c)
 
 /* ---- transfers: through a piece of memory that host arrays are packed into ---- */
 
+/* Of an array without gaps. */
 static int64_t elements(const gop_array *dense)
 {
-    int64_t count = 1;
-    for (int d = 0; d < dense->ndim; d++) count *= dense->strides[d] ? dense->shape[d] : 1;
-    return count;
+    const int64_t item = gop_cl_item(dense->dtype);
+    uintptr_t begin, end;
+    gop_array_bounds(dense, item, &begin, &end);
+    return (int64_t)(end - begin) / item;
 }
 
 typedef struct transfer {
@@ -217,18 +218,6 @@ gop_status gop_cl_download(gop_ctx *ctx, const gop_array *host, const gop_array 
 
 /* ---- the buffers of a launch ---- */
 
-/* The bytes that an array can touch. */
-static void bounds(const gop_array *array, uintptr_t *begin, uintptr_t *end)
-{
-    *begin = *end = (uintptr_t)array->data;
-    for (int d = 0; d < array->ndim; d++) {
-        const int64_t span = (array->shape[d] - 1) * array->strides[d];
-        if (span < 0) *begin -= (uintptr_t)-span;
-        else *end += (uintptr_t)span;
-    }
-    *end += (uintptr_t)gop_cl_item(array->dtype);
-}
-
 /* Adds a range to those that are there; what overlaps becomes one, since buffers may not. */
 static void add_range(gop_cl_buffers *b, uintptr_t begin, uintptr_t end, int is_written)
 {
@@ -266,7 +255,8 @@ gop_status gop_cl_buffers_take(gop_cl_ctx *c, const gop_cl_operand *operands, go
     if (!c->device->shares_memory) return GOP_OK;
     for (int i = 0; i < GOP_CL_OPERANDS && operands[i].array; i++) {
         uintptr_t begin, end;
-        bounds(operands[i].array, &begin, &end);
+        gop_array_bounds(operands[i].array, gop_cl_item(operands[i].array->dtype), &begin,
+                         &end);
         add_range(b, begin / BASE * BASE, (end + BASE - 1) / BASE * BASE,
                   operands[i].is_written);
     }
@@ -277,9 +267,7 @@ gop_status gop_cl_buffers_take(gop_cl_ctx *c, const gop_cl_operand *operands, go
         if (b->of[i].buffer) continue;
         release_buffers(b);
         /* Longer than a buffer may be: core cuts the call. */
-        return gop_cl_has_no_memory(code)
-                   ? gop_cl_no_memory(&c->base, code, b->of[i].end - begin)
-                   : gop_cl_check(code, "clCreateBuffer");
+        return gop_cl_no_buffer(&c->base, code, b->of[i].end - begin);
     }
     return GOP_OK;
 }

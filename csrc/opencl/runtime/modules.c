@@ -5,7 +5,6 @@
  * memory or a number. The driver, which has read the source, is asked for it.
  */
 #define _GNU_SOURCE /* strsep */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,15 +19,6 @@ typedef struct module {
 } module;
 
 /* ---- what a program has ---- */
-
-static void add(module *m, const char *format, ...)
-{
-    const size_t used = strlen(m->text);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(m->text + used, sizeof m->text - used, format, arguments);
-    va_end(arguments);
-}
 
 static cl_uint ask(cl_kernel kernel, cl_uint parameter, cl_uint what)
 {
@@ -47,18 +37,18 @@ static gop_status describe(module *m, const char *name)
     cl_kernel kernel = GOP_CL_MAKE(&code, clCreateKernel, m->program, name);
     if (!kernel) return gop_cl_check(code, "clCreateKernel");
     gop_cl.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof count, &count, NULL);
-    add(m, "%s\n", name);
+    gop_cl_append(m->text, TEXT, "%s\n", name);
     for (cl_uint i = 0; i < count; i++) {
         const cl_uint space = ask(kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER);
         const cl_uint how = ask(kernel, i, CL_KERNEL_ARG_TYPE_QUALIFIER);
         char type[WORDS] = "";
         gop_cl.clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_TYPE_NAME, sizeof type - 1, type,
                                   NULL);
-        add(m, " %s %d %s\n",
-            space == CL_KERNEL_ARG_ADDRESS_LOCAL     ? "local"
-            : space == CL_KERNEL_ARG_ADDRESS_PRIVATE ? "private"
-                                                     : "global",
-            (how & CL_KERNEL_ARG_TYPE_CONST) != 0, type);
+        gop_cl_append(m->text, TEXT, " %s %d %s\n",
+                      space == CL_KERNEL_ARG_ADDRESS_LOCAL     ? "local"
+                      : space == CL_KERNEL_ARG_ADDRESS_PRIVATE ? "private"
+                                                               : "global",
+                      (how & CL_KERNEL_ARG_TYPE_CONST) != 0, type);
     }
     gop_cl.clReleaseKernel(kernel);
     return GOP_OK;
@@ -141,7 +131,7 @@ static gop_status check_group(const gop_cl_device *d, cl_kernel kernel,
         GOP_DEVICE_FAILED,
         "opencl: %s: a work-group of (%u, %u, %u) items, expected at most (%zu, %zu, "
         "%zu) and %zu together on %s; make groups smaller and more of them",
-        l->name, b[0], b[1], b[2], axis[0], axis[1], axis[2], most, d->name);
+        l->name, b[0], b[1], b[2], axis[0], axis[1], axis[2], most, d->info.name);
 }
 
 /* What the source declares, and what arguments ask for besides. */
@@ -159,7 +149,7 @@ static gop_status check_local(const gop_cl_device *d, cl_kernel kernel, cl_uint 
         GOP_DEVICE_FAILED,
         "opencl: %s: %llu bytes of local memory a work-group, expected at most %lld "
         "on %s; take a smaller tile",
-        l->name, (unsigned long long)all, (long long)d->info.shared_per_block, d->name);
+        l->name, (unsigned long long)all, (long long)d->info.shared_per_block, d->info.name);
 }
 
 /* ---- a launch ---- */

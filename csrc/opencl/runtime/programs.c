@@ -64,11 +64,11 @@ static void build_error(const gop_cl_device *d, cl_program program, char *line, 
 /* All that a program's bytes depend on. To be freed. */
 static char *key_of(const gop_cl_device *d, const char *text, const char *options)
 {
-    const size_t room = strlen(text) + strlen(options) + sizeof d->platform + sizeof d->name +
-                        sizeof d->driver + sizeof d->version + 64;
+    const size_t room = strlen(text) + strlen(options) + sizeof d->platform +
+                        sizeof d->info.name + sizeof d->driver + sizeof d->version + 64;
     char *const key = gop_services->alloc(room);
     if (key)
-        snprintf(key, room, "1\n%s\n%s\n%s\n%s\n%s\n%s", d->platform, d->name, d->driver,
+        snprintf(key, room, "1\n%s\n%s\n%s\n%s\n%s\n%s", d->platform, d->info.name, d->driver,
                  d->version, options, text);
     return key;
 }
@@ -119,7 +119,7 @@ gop_status gop_cl_build_source(const gop_cl_device *d, const char *text, const c
     if (code == CL_SUCCESS) return GOP_OK;
     build_error(d, *program, said, room);
     gop_cl.clReleaseProgram(*program);
-    return gop_cl_fail(GOP_NOT_COMPILED, code, "%s", said);
+    return gop_cl_with_code(gop_fail(GOP_NOT_COMPILED, "%s", said), code);
 }
 
 /* Of a kernel of ours, which nobody can mend. */
@@ -130,13 +130,12 @@ static gop_status build_own(const gop_cl_device *d, const gop_cl_source *source,
     const gop_status status =
         gop_cl_build_source(d, source->text, options, built, said, sizeof said);
     if (status != GOP_NOT_COMPILED) return status;
-    const int code = gop_services->error()->native_code;
-    return gop_cl_fail(
-        GOP_DEVICE_UNSUPPORTED, code,
-        "opencl: %s does not build the kernel %s (%s, %d): %s; options %s; driver "
-        "%s",
-        d->name, source->name, gop_cl_error_name(code), code, *said ? said : "it says nothing",
-        options, d->driver);
+    const cl_int code = gop_services->error()->native_code;
+    gop_fail(GOP_DEVICE_UNSUPPORTED,
+             "opencl: %s does not build the kernel %s (%s, %d): %s; options %s; driver %s",
+             d->info.name, source->name, gop_cl_error_name(code), code,
+             *said ? said : "it says nothing", options, d->driver);
+    return gop_cl_with_code(GOP_DEVICE_UNSUPPORTED, code);
 }
 
 static gop_status build(const gop_cl_device *d, const char *name, const char *options,

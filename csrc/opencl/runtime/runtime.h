@@ -29,12 +29,11 @@ int gop_cl_fault(const char *name, cl_int *error);
 /* The backend's profile(): the names of the functions called since it was started. */
 const char *gop_cl_trace(int start);
 gop_status gop_cl_check(cl_int code, const char *function) GOP_MUST_CHECK;
-/* The same with the code added to a sentence of the caller's. */
-gop_status gop_cl_fail(gop_status status, cl_int code, const char *format, ...);
+/* Adds the code to what gop_fail() has just been told. */
+gop_status gop_cl_with_code(gop_status status, cl_int code);
 const char *gop_cl_error_name(cl_int code);
-/* Out of memory in any of OpenCL's words for it. */
-int gop_cl_has_no_memory(cl_int code);
-gop_status gop_cl_no_memory(gop_ctx *ctx, cl_int code, size_t bytes);
+/* A buffer that was not made, in most of OpenCL's words for it since there is no memory. */
+gop_status gop_cl_no_buffer(const gop_ctx *ctx, cl_int code, size_t bytes);
 
 /* ---- loader ---- */
 
@@ -49,7 +48,7 @@ typedef struct gop_cl_device {
     cl_device id;
     cl_context context; /* made when the device is first used */
     cl_flags type;
-    char name[128], platform[128], driver[64], version[64];
+    char platform[128], driver[64], version[64];
     int shares_memory; /* with the host: its arrays are taken where they lie */
     int is_coherent;   /* and once a queue is done, the host sees what it has written there */
     int has_double, keeps_subnormals;
