@@ -27,15 +27,12 @@ static V zip(HALF_V a, HALF_V b)
 
 static void transpose_block(V row[BLOCK_ROWS])
 {
-#pragma unroll
-    for (int step = 1; step < LANES; step *= 2) {
+    UNROLLED for (int step = 1; step < LANES; step *= 2) {
         V next[BLOCK_ROWS];
-#pragma unroll
-        for (int i = 0; i < BLOCK_ROWS / 2; i++) {
+        UNROLLED for (int i = 0; i < BLOCK_ROWS / 2; i++) {
             next[2 * i] = zip(row[i].lo, row[i + BLOCK_ROWS / 2].lo);
             next[2 * i + 1] = zip(row[i].hi, row[i + BLOCK_ROWS / 2].hi);
         }
-#pragma unroll
-        for (int i = 0; i < BLOCK_ROWS; i++) row[i] = next[i];
+        UNROLLED for (int i = 0; i < BLOCK_ROWS; i++) row[i] = next[i];
     }
 }

@@ -25,8 +25,7 @@ static T leaf_of(__global const T *a, __global const T *x, int m)
         int p = from;
         for (int v = 0; v < HALF; v++) sum[v] = NOTHING;
         for (; p + TREE_LANES / 2 <= m; p += TREE_LANES)
-#pragma unroll
-            for (int v = 0; v < HALF; v++)
+            UNROLLED for (int v = 0; v < HALF; v++)
                 sum[v] = fma(VECTOR_LOAD(v, a + p), VECTOR_LOAD(v, x + p), sum[v]);
         for (int v = 0; v < HALF; v++) VECTOR_STORE(sum[v], v, lane + from);
         for (int l = 0; p + l < m && l < TREE_LANES / 2; l++)
@@ -73,24 +72,18 @@ static T sum_of_few(const struct operands o, const struct system s, const struct
     __global const INDEX *const index = o.indices + row.begin;
     __global const T *const from = o.a + row.begin;
     UINDEX k[FEW];
-#pragma unroll
-    for (int p = 0; p < FEW; p++) k[p] = (UINDEX)index[min(p, last)];
-#pragma unroll
-    for (int p = 0; p < FEW; p++) a[p] = from[min(p, last)];
-#pragma unroll
-    for (int p = 0; p < FEW; p++) k[p] = k[p] < (UINDEX)s.n ? k[p] : 0;
+    UNROLLED for (int p = 0; p < FEW; p++) k[p] = (UINDEX)index[min(p, last)];
+    UNROLLED for (int p = 0; p < FEW; p++) a[p] = from[min(p, last)];
+    UNROLLED for (int p = 0; p < FEW; p++) k[p] = k[p] < (UINDEX)s.n ? k[p] : 0;
 #else
     UINDEX k[FEW];
-#pragma unroll
-    for (int p = 0; p < FEW; p++) {
+    UNROLLED for (int p = 0; p < FEW; p++) {
         k[p] = (UINDEX)column(o, s, row, min(p, last));
         a[p] = element(o, s, row, min(p, last));
     }
 #endif
-#pragma unroll
-    for (int p = 0; p < FEW; p++) lane[p] = o.x[k[p] * s.x_row + c * s.x_col];
-#pragma unroll
-    for (int p = 0; p < 8; p++) {
+    UNROLLED for (int p = 0; p < FEW; p++) lane[p] = o.x[k[p] * s.x_row + c * s.x_col];
+    UNROLLED for (int p = 0; p < 8; p++) {
         if (p < FEW && p <= last && k[p] == (UINDEX)row.i) *diagonal += a[p];
         lane[p] = p < FEW && p <= last ? multiply_add(a[p], lane[p], NOTHING) : NOTHING;
     }
@@ -108,8 +101,7 @@ static int is_inside(const struct operands o, const struct system s, long i, lon
     long distance[MOST], apart = 1;
     INSIDE rest = (INSIDE)i;
     int all = 1;
-#pragma unroll
-    for (int d = AXES - 1; d >= 0; d--) {
+    UNROLLED for (int d = AXES - 1; d >= 0; d--) {
         const INSIDE extent = (INSIDE)s.extent[d], outer = d ? rest / extent : 0;
         const INSIDE at = rest - outer * extent;
         all &= at > 0 && at + 1 < extent;
@@ -120,8 +112,7 @@ static int is_inside(const struct operands o, const struct system s, long i, lon
     }
     distance[AXES] = 0;
     if (!all) return 0;
-#pragma unroll
-    for (int p = 0; p < 8; p++) {
+    UNROLLED for (int p = 0; p < 8; p++) {
         lane[p] = NOTHING;
         if (p >= MOST) continue;
         const T a = o.a[p * s.a_row + i * s.a_col];
@@ -170,17 +161,14 @@ static void step_of_run(const struct operands o, const struct system s, T factor
                         const struct row row, long i)
 {
     VECTOR term[MOST], diagonal = NOTHING;
-#pragma unroll
-    for (int p = 0; p < MOST; p++) {
+    UNROLLED for (int p = 0; p < MOST; p++) {
         __global const T *const from = o.a + row.term[p] * s.a_row + i * s.a_col;
         const VECTOR a = s.a_col ? VECTOR_LOAD(0, from) : (VECTOR)(*from);
         if (row.distance[p] == 0) diagonal += a;
         term[p] = fma(a, VECTOR_LOAD(0, o.x + i + row.distance[p]), (VECTOR)NOTHING);
     }
-#pragma unroll
-    for (int d = 4; d > 0; d /= 2)
-#pragma unroll
-        for (int l = 0; l < d; l++)
+    UNROLLED for (int d = 4; d > 0; d /= 2)
+        UNROLLED for (int l = 0; l < d; l++)
             if (l + d < MOST) term[l] += term[l + d];
     const VECTOR f = VECTOR_LOAD(0, o.f + i), rest = f - term[0];
 #if defined(ALPHA)

@@ -229,15 +229,11 @@ static R turned(__global const BASE *a, const struct work *w)
 {
     V line[FEW];
     R lane[FEW];
-#pragma unroll
-    for (int v = 0; v < FEW; v++) line[v] = LOAD(v, a);
+    UNROLLED for (int v = 0; v < FEW; v++) line[v] = LOAD(v, a);
     transpose_block(line);
-#pragma unroll
-    for (int v = 0; v < FEW; v++) lane[v] = of(line[v], 0, w->flags);
-#pragma unroll
-    for (int d = FEW / 2; d > 0; d /= 2)
-#pragma unroll
-        for (int v = 0; v < d; v++) lane[v] = fold(lane[v], lane[v + d]);
+    UNROLLED for (int v = 0; v < FEW; v++) lane[v] = of(line[v], 0, w->flags);
+    UNROLLED for (int d = FEW / 2; d > 0; d /= 2)
+        UNROLLED for (int v = 0; v < d; v++) lane[v] = fold(lane[v], lane[v + d]);
     return lane[0];
 }
 #endif

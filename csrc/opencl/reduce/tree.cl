@@ -46,10 +46,8 @@ static R whole_lane(__global const BASE *a, long step, long k, int flags)
     R sum = none();
     for (int first = 0; first < EACH; first += BATCH) {
         V v[BATCH];
-#pragma unroll
-        for (int i = 0; i < BATCH; i++) v[i] = READ(a + (first + i) * step);
-#pragma unroll
-        for (int i = 0; i < BATCH; i++)
+        UNROLLED for (int i = 0; i < BATCH; i++) v[i] = READ(a + (first + i) * step);
+        UNROLLED for (int i = 0; i < BATCH; i++)
             sum = fold(sum, of(v[i], k + (first + i) * TREE_LANES, flags));
     }
     return sum;
