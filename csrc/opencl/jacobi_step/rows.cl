@@ -13,13 +13,16 @@
 #define VECTOR_LOAD JOIN(vload, WIDTH)
 #define VECTOR_STORE JOIN(vstore, WIDTH)
 
-#if defined(VECTORS)
-
-/* A leaf of m terms, a half of its lanes at a time: these are registers. */
-static T leaf_of(__global const T *a, __global const T *x, int m)
+/* Terms begin to end of a row: a leaf. */
+static T leaf(const struct operands o, const struct system s, const struct row row, long begin,
+              long end, long c)
 {
-    enum { HALF = TREE_LANES / 2 / WIDTH };
     T lane[TREE_LANES];
+#if defined(VECTORS) /* a half of the lanes at a time: these are registers */
+    enum { width = TREE_LANES, HALF = width / 2 / WIDTH };
+    __global const T *const a = o.a + row.i * s.a_row + begin;
+    __global const T *const x = o.x + c * s.x_col + begin;
+    const int m = (int)(end - begin);
     for (int from = 0; from < TREE_LANES; from += TREE_LANES / 2) {
         VECTOR sum[HALF];
         int p = from;
@@ -31,30 +34,17 @@ static T leaf_of(__global const T *a, __global const T *x, int m)
         for (int l = 0; p + l < m && l < TREE_LANES / 2; l++)
             lane[from + l] = fma(a[p + l], x[p + l], lane[from + l]);
     }
-    for (int d = TREE_LANES / 2; d > 0; d /= 2)
-        for (int l = 0; l < d; l++) lane[l] += lane[l + d];
-    return lane[0];
-}
-#endif
-
-static T leaf(const struct operands o, const struct system s, const struct row row, long begin,
-              long end, long c)
-{
-#if defined(VECTORS)
-    return leaf_of(o.a + row.i * s.a_row + begin, o.x + c * s.x_col + begin,
-                   (int)(end - begin));
 #else
-    T lane[TREE_LANES];
     int width = 1; /* lanes that are in use, of which those without a term are NOTHING */
     while (width < TREE_LANES && width < end - begin) width *= 2;
     for (int l = 0; l < width; l++) lane[l] = NOTHING;
     for (long first = begin; first < end; first += TREE_LANES)
         for (int l = 0; l < min((long)TREE_LANES, end - first); l++)
             lane[l] = add_term(o, s, row, first + l, c, lane[l]);
+#endif
     for (int d = width / 2; d > 0; d /= 2)
         for (int l = 0; l < d; l++) lane[l] += lane[l + d];
     return lane[0];
-#endif
 }
 
 /* Loops would have them in memory. */
@@ -193,7 +183,7 @@ static void step_of_columns(const struct operands o, const struct system s, T fa
     ROWS waiting[OF_COLUMNS][STRIP], sum[STRIP];
     const T *const number = (const T *)sum;
     struct row row = {i, 0, s.n};
-    int width = 1, found = 0;
+    int width = 1;
     while (width < TREE_LANES && width < s.n) width *= 2;
     const long lanes = (s.n + LEAF - 1) / LEAF * width;
     for (long lane = 0; lane < lanes; lane++) {
@@ -211,11 +201,10 @@ static void step_of_columns(const struct operands o, const struct system s, T fa
             for (int v = 0; v < vectors; v++) sum[v] = waiting[level][v] + sum[v];
         for (int v = 0; v < vectors; v++) waiting[level][v] = sum[v];
     }
-    for (int level = 0; lanes >> level; level++) {
-        for (int v = 0; lanes >> level & 1 && v < vectors; v++)
-            sum[v] = found ? waiting[level][v] + sum[v] : waiting[level][v];
-        found |= lanes >> level & 1;
-    }
+    const long others = lanes & (lanes - 1); /* but the last, which `sum` still has */
+    for (int level = 0; others >> level; level++)
+        for (int v = 0; others >> level & 1 && v < vectors; v++)
+            sum[v] = waiting[level][v] + sum[v];
     for (; row.i < i + vectors * SIDE; row.i++)
         update(o, s, factor, row.i, c, item_of(o, s, row.i, c), number[row.i - i],
                diagonal_of(o, s, row));

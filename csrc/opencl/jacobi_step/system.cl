@@ -180,8 +180,7 @@ struct item {
 
 static struct item item_of(const struct operands o, const struct system s, long i, long c)
 {
-    const struct item item = {o.f[i * s.f_row + c * s.f_col], o.x[i * s.x_row + c * s.x_col]};
-    return item;
+    return (struct item){o.f[i * s.f_row + c * s.f_col], o.x[i * s.x_row + c * s.x_col]};
 }
 
 /* Item (i, c) of the outputs from sum = (A x)[i, c]. */

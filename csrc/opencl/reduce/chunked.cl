@@ -271,12 +271,10 @@ static void columns(R *strip, __global const BASE *a, __global const uchar *wher
             for (int v = 0; v < vectors; v++) strip[v] = fold(waiting[level][v], strip[v]);
         for (int v = 0; v < vectors; v++) waiting[level][v] = strip[v];
     }
-    for (long n = lanes, level = 0, found = 0; n; n >>= 1, level++) {
-        if (!(n & 1)) continue;
-        for (int v = 0; v < vectors; v++)
-            strip[v] = found ? fold(waiting[level][v], strip[v]) : waiting[level][v];
-        found = 1;
-    }
+    const long others = lanes & (lanes - 1); /* but the last, which `strip` still has */
+    for (int level = 0; others >> level; level++)
+        for (int v = 0; others >> level & 1 && v < vectors; v++)
+            strip[v] = fold(waiting[level][v], strip[v]);
 }
 #endif
 

@@ -119,8 +119,7 @@ static gop_status none_found(cl_int code)
         folder && *folder ? folder : "/etc/OpenCL/vendors");
 }
 
-/* With the lock held. */
-static gop_status enumerate(void)
+gop_status gop_cl_enumerate(void)
 {
     cl_platform platforms[PLATFORMS];
     cl_uint count = 0;
@@ -140,7 +139,7 @@ gop_status gop_cl_count(int *count)
 {
     GOP_TRY(gop_cl_load());
     pthread_mutex_lock(&lock);
-    const gop_status status = is_known ? GOP_OK : enumerate();
+    const gop_status status = is_known ? GOP_OK : gop_cl_enumerate();
     *count = device_count;
     pthread_mutex_unlock(&lock);
     return status;

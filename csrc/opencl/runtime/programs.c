@@ -187,7 +187,7 @@ gop_status gop_cl_kernel_get(gop_cl_ctx *c, const char *source, const char *opti
 {
     const gop_cl_built *program = NULL;
     cl_int code = CL_SUCCESS;
-    for (int i = 0; i < c->kernels && i < GOP_CL_KERNELS; i++) {
+    for (int i = 0; i < GOP_CL_KERNELS && c->kernel[i].kernel; i++) {
         const gop_cl_kernel *const k = &c->kernel[i];
         *kernel = k->kernel;
         if (k->program->source == source && k->name == name &&
@@ -200,10 +200,8 @@ gop_status gop_cl_kernel_get(gop_cl_ctx *c, const char *source, const char *opti
     GOP_TRY(status);
     *kernel = GOP_CL_MAKE(&code, clCreateKernel, program->program, name);
     if (!*kernel) return gop_cl_check(code, "clCreateKernel");
-    gop_cl_kernel *const place = &c->kernel[c->kernels % GOP_CL_KERNELS]; /* the oldest goes */
-    if (c->kernels >= GOP_CL_KERNELS) gop_cl.clReleaseKernel(place->kernel);
-    *place = (gop_cl_kernel){program, name, *kernel};
-    c->kernels++;
-    if (c->kernels == 2 * GOP_CL_KERNELS) c->kernels = GOP_CL_KERNELS;
+    gop_cl_kernel *const oldest = &c->kernel[c->kernels++ % GOP_CL_KERNELS];
+    if (oldest->kernel) gop_cl.clReleaseKernel(oldest->kernel);
+    *oldest = (gop_cl_kernel){program, name, *kernel};
     return GOP_OK;
 }

@@ -58,6 +58,8 @@ typedef struct gop_cl_device {
     gop_device_info info;
 } gop_cl_device;
 
+/* Learns which devices there are; where nobody else does meanwhile. */
+gop_status gop_cl_enumerate(void) GOP_MUST_CHECK;
 gop_status gop_cl_count(int *devices);
 gop_status gop_cl_info(int ordinal, gop_device_info *info);
 /* The device of this number, with its context. */
@@ -81,7 +83,7 @@ struct gop_cl_ctx {
     int takes_times;
     cl_event marks[GOP_EVENTS]; /* of a device with memory of its own */
     double times[GOP_EVENTS];   /* of one that shares the host's */
-    int kernels;
+    unsigned kernels; /* made in all: the oldest ones are gone */
     gop_cl_kernel kernel[GOP_CL_KERNELS];
     int is_busy;   /* whether the queue may have something left to do */
     char *staging; /* pieces of host arrays on their way */
