@@ -150,6 +150,15 @@ typedef struct gop_cl_value {
     GOP_CL_BYTES(sizeof(variable) - (OPERANDS_TOLD - operands) * sizeof(long[MOST_AXES]),      \
                  &(variable))
 
+/* So many numbers in a dtype's precision; `narrow` is for those of float32. */
+static inline gop_cl_value gop_cl_numbers(gop_dtype dtype, int count, const double *number,
+                                          float *narrow)
+{
+    for (int i = 0; i < count; i++) narrow[i] = (float)number[i];
+    if (gop_cl_is_double(dtype)) return GOP_CL_BYTES((size_t)count * sizeof *number, number);
+    return GOP_CL_BYTES((size_t)count * sizeof *narrow, narrow);
+}
+
 /* Arguments are the operands, each with its place, up to the first without an array; then the
  * values. */
 typedef struct gop_cl_launch {
@@ -193,6 +202,8 @@ gop_status gop_cl_set_axes(const gop_cl_build *build, const char *kind, int rank
 
 /* ---- ladders ---- */
 
+#define GOP_CL_REALS (1u << GOP_FLOAT32 | 1u << GOP_FLOAT64)
+#define GOP_CL_COMPLEXES (1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128)
 /* A tunable of one-dimensional work-groups. */
 /* clang-format off */
 #define GOP_CL_GROUP {"group", 4, {256, 64, 128, 512}}

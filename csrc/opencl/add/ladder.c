@@ -112,10 +112,9 @@ static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task, gop_plan 
     "64 MiB float32: 0.67 to 0.92 of the cpu backend's speed in three runs, naive 0.03: PoCL " \
     "3.1 on two cores of an AMD EPYC, 2026-11-28"
 
-#define FLOATS (1u << GOP_FLOAT16 | 1u << GOP_BFLOAT16 | 1u << GOP_FLOAT32 | 1u << GOP_FLOAT64)
 #define DTYPES_add GOP_EVERY_DTYPE
 #define DTYPES_multiply_add GOP_EVERY_DTYPE
-#define DTYPES_fma FLOATS
+#define DTYPES_fma (1u << GOP_FLOAT16 | 1u << GOP_BFLOAT16 | GOP_CL_REALS)
 #define DTYPES(op) DTYPES_##op
 
 /* clang-format off */

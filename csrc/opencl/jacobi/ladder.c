@@ -184,15 +184,12 @@ static gop_status by_steps(const gop_ctx *ctx, const gop_task *task, gop_plan *p
     return GOP_OK;
 }
 
-#define EVERY                                                                                  \
-    (1u << GOP_FLOAT32 | 1u << GOP_FLOAT64 | 1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128)
-
 /* clang-format off */
 #define ROWS(ROW, op, stem) \
     ROW(op, stem, repeated, by_steps, \
         .note = "the best steps that take the system, on the device; the host judges a few " \
                 "numbers at each check", \
-        .lecture = "simple iteration", .dtypes = EVERY)
+        .lecture = "simple iteration", .dtypes = GOP_CL_REALS | GOP_CL_COMPLEXES)
 #define CANDIDATES(op) {.row = &op##_repeated_row, .why = "the steps of jacobi_step's choice"},
 /* clang-format on */
 

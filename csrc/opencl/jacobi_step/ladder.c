@@ -28,7 +28,7 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     const gop_jacobi *g = &task->geometry.jacobi;
     const gop_dtype dtype = task->in[0].dtype;
     const gop_scalar *const given = p->has_alpha ? &p->alpha : &p->omega;
-    const float narrow[2] = {(float)given->f[0], (float)given->f[1]};
+    float narrow[2];
     const gop_array *const f = &task->in[p->csr ? 3 : 1];
     const int64_t n = g->n, steps = task->plan->steps;
     struct system s = {.stored = p->csr ? task->in[0].shape[0] : 0,
@@ -43,16 +43,15 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     /* What is not there, or is empty, is another operand: nobody reads it. */
     const gop_array *const a = p->csr && s.stored == 0 ? f : &task->in[0];
     const gop_array *const indices = p->csr && s.stored > 0 ? &task->in[1] : f;
-    return GOP_CL_RUN(ctx, .build = &own->build,
-                      .items = items * (own->together ? own->group : 1), .group = own->group,
-                      .operand = {GOP_CL_READS(a), GOP_CL_READS(indices),
-                                  GOP_CL_READS(p->csr ? &task->in[2] : f), GOP_CL_READS(f),
-                                  GOP_CL_READS(&task->in[p->csr ? 4 : 2]),
-                                  GOP_CL_WRITES(&task->out[0]),
-                                  GOP_CL_WRITES(&task->out[task->nout - 1])},
-                      .value = {GOP_CL_VALUE(s),
-                                {(size_t)gop_cl_item(dtype),
-                                 gop_cl_is_double(dtype) ? (const void *)given->f : narrow}});
+    return GOP_CL_RUN(
+        ctx, .build = &own->build, .items = items * (own->together ? own->group : 1),
+        .group = own->group,
+        .operand = {GOP_CL_READS(a), GOP_CL_READS(indices),
+                    GOP_CL_READS(p->csr ? &task->in[2] : f), GOP_CL_READS(f),
+                    GOP_CL_READS(&task->in[p->csr ? 4 : 2]), GOP_CL_WRITES(&task->out[0]),
+                    GOP_CL_WRITES(&task->out[task->nout - 1])},
+        .value = {GOP_CL_VALUE(s),
+                  gop_cl_numbers(dtype, gop_cl_kinds[dtype].parts, given->f, narrow)});
 }
 
 /* About so many. */
@@ -187,20 +186,17 @@ static int has_short_rows(const gop_ctx *ctx, const gop_task *task)
            longest <= LONGEST;
 }
 
-#define EVERY                                                                                  \
-    (1u << GOP_FLOAT32 | 1u << GOP_FLOAT64 | 1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128)
-
 /* clang-format off */
 #define ROWS(ROW, op, stem) \
     ROW(op, stem, group, by_groups, \
         .note = "a leaf a team of work-items, which read neighbours and fold its lanes in local " \
                 "memory; of dense rows vectors, of several rows at once", \
         .tunables = {{"group", 3, {128, 64, 256}}, {"held", 3, {4, 2, 1}}, \
-                     {"batch", 3, {4, 2, 8}}}, .dtypes = EVERY) \
+                     {"batch", 3, {4, 2, 8}}}, .dtypes = GOP_CL_REALS | GOP_CL_COMPLEXES) \
     ROW(op, stem, rows, by_rows, \
         .note = "a row a work-item, short ones in registers; on a CPU a chunk of them, with " \
                 "vectors along dense ones, or across them where they have the same terms", \
-        .tunables = {GOP_CL_GROUP}, .dtypes = EVERY)
+        .tunables = {GOP_CL_GROUP}, .dtypes = GOP_CL_REALS | GOP_CL_COMPLEXES)
 #define CANDIDATES(op) \
     {.row = &op##_rows_row, .suits = has_short_rows, \
      .when = "CPU devices; on GPUs stencils, and CSR matrices of rows of 16 terms in the mean " \

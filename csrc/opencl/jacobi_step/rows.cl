@@ -82,12 +82,12 @@ static T sum_of_few(const struct operands o, const struct system s, const struct
 #endif
 
 #if defined(INSIDE)
-/* The sum of a stencil's row that has all its neighbours, and its diagonal; if it has. INSIDE
- * is a type for numbers of rows: divisions of 64 bits take several times as long. */
-static int is_inside(const struct operands o, const struct system s, long i, long c, T *sum,
-                     T *diagonal)
+/* Row i of a stencil and one column, if it has all its neighbours. INSIDE is a type for numbers
+ * of rows: divisions of 64 bits take several times as long. */
+static int step_inside(const struct operands o, const struct system s, T factor, long i)
 {
-    T lane[8];
+    const struct item item = item_of(o, s, i, 0);
+    T lane[8], diagonal;
     long distance[MOST], apart = 1;
     INSIDE rest = (INSIDE)i;
     int all = 1;
@@ -106,12 +106,14 @@ static int is_inside(const struct operands o, const struct system s, long i, lon
         lane[p] = NOTHING;
         if (p >= MOST) continue;
         const T a = o.a[p * s.a_row + i * s.a_col];
-        lane[p] = multiply_add(a, o.x[(i + distance[p]) * s.x_row + c * s.x_col], NOTHING);
-        if (p == AXES) *diagonal = NOTHING + a;
+        lane[p] = multiply_add(a, o.x[(i + distance[p]) * s.x_row], NOTHING);
+        if (p == AXES) diagonal = NOTHING + a;
     }
-    *sum = FOLD_EIGHT(lane);
+    update(o, s, factor, i, 0, item, FOLD_EIGHT(lane), diagonal);
     return 1;
 }
+#else
+#define step_inside(o, s, factor, i) 0
 #endif
 
 /* The sum of a row, and its diagonal. */
@@ -221,20 +223,6 @@ static void step(const struct operands o, const struct system s, T factor, const
         update(o, s, factor, row.i, c, item, sum, diagonal);
     }
 }
-
-#if defined(INSIDE)
-/* Row i of a stencil and one column, if it has all its neighbours. */
-static int step_inside(const struct operands o, const struct system s, T factor, long i)
-{
-    T sum, diagonal;
-    const struct item item = item_of(o, s, i, 0);
-    if (!is_inside(o, s, i, 0, &sum, &diagonal)) return 0;
-    update(o, s, factor, i, 0, item, sum, diagonal);
-    return 1;
-}
-#else
-#define step_inside(o, s, factor, i) 0
-#endif
 
 __kernel void jacobi_step_rows_kernel(SYSTEM)
 {

@@ -324,8 +324,6 @@ static int is_wide(const gop_ctx *ctx, const gop_task *task)
     return task->geometry.gemm.m >= WIDE && task->geometry.gemm.n >= WIDE;
 }
 
-#define REAL (GOP_EVERY_DTYPE & ~(1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128))
-
 /* clang-format off */
 #define ROWS(ROW, op, stem) \
     ROW(op, stem, naive, by_items, \
@@ -342,7 +340,7 @@ static int is_wide(const gop_ctx *ctx, const gop_task *task)
     ROW(op, stem, thin, thin, \
         .note = "few rows or columns: the long operand is read as it lies, in vectors of " \
                 "outputs, or in blocks that are transposed in registers", \
-        .dtypes = REAL) \
+        .dtypes = GOP_EVERY_DTYPE & ~GOP_CL_COMPLEXES) \
     ROW(op, stem, packed, packed, \
         .note = "panels of a and b, packed as they are multiplied: 6 vectors of sums in a " \
                 "CPU's registers, and a panel of b in its first cache", \

@@ -35,7 +35,7 @@ typedef struct planned {
     int64_t points, others; /* points of a step by others */
     int64_t each, chunk;    /* the same of a work-group */
     size_t histogram;       /* bytes of local memory, of counters */
-    int group, copies;      /* work-items of a group; copies of counters */
+    int group;              /* work-items of a group */
     int is_guessed;         /* whether kernels are told the guess */
     gop_bin_guess guess;
     sorted_sets sorted;
@@ -80,28 +80,6 @@ static struct call call_of(const gop_task *task)
 static double reciprocal_of(double length)
 {
     return length > 1e-30 && length < 1e30 ? 1 / length : HUGE_VAL;
-}
-
-/* The box, in the points' dtype. */
-typedef struct box {
-    union {
-        float f[12];
-        double d[12];
-    } numbers;
-    size_t bytes;
-} box;
-
-static box box_of(const gop_task *task)
-{
-    const double *c = task->geometry.pairs.cell, *const middle = GOP_FRAMES(task)->middle;
-    box b = {.numbers.d = {c[0], c[3], c[4], c[6], c[7], c[8], reciprocal_of(c[0]),
-                           reciprocal_of(c[4]), reciprocal_of(c[8]), middle[0], middle[1],
-                           middle[2]},
-             .bytes = sizeof b.numbers.d};
-    if (task->in[0].dtype == GOP_FLOAT64) return b;
-    for (int i = 0; i < 12; i++) b.numbers.f[i] = (float)b.numbers.d[i];
-    b.bytes = sizeof b.numbers.f;
-    return b;
 }
 
 static const gop_cl_names sorting = {.source = "rdf/sorting", .kernel = "rdf_clear_kernel"};
@@ -229,7 +207,11 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     const planned *const own = GOP_OWN(const planned, task->plan);
     const gop_pairs *p = &task->geometry.pairs;
     const struct call call = call_of(task);
-    const box b = box_of(task);
+    const double *c = p->cell, *const m = GOP_FRAMES(task)->middle;
+    const double per[] = {reciprocal_of(c[0]), reciprocal_of(c[4]), reciprocal_of(c[8])};
+    const double box[] = {c[0],   c[3],   c[4],   c[6], c[7], c[8],
+                          per[0], per[1], per[2], m[0], m[1], m[2]};
+    float narrow[12];
     const gop_array ints = in_scratch(task, GOP_INT32);
     const gop_array sorted = in_scratch(task, task->in[0].dtype);
     const int64_t(*const at)[PARTS] = own->sorted.at;
@@ -255,9 +237,9 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
                     GOP_CL_READS_AT(&sorted, at[1][POINTS]),
                     GOP_CL_READS_AT(&ints, at[1][TYPES]), GOP_CL_READS_AT(&ints, at[1][START]),
                     GOP_CL_READS(&task->in[1]), GOP_CL_WRITES(&task->out[0])},
-        .value = {GOP_CL_VALUE(call), GOP_CL_BYTES(b.bytes, &b.numbers), GOP_CL_VALUE(r),
-                  GOP_CL_VALUE(own->sorted.grid), GOP_CL_VALUE_IF(own->is_guessed, own->guess),
-                  GOP_CL_LOCAL(own->histogram)});
+        .value = {GOP_CL_VALUE(call), gop_cl_numbers(task->in[0].dtype, 12, box, narrow),
+                  GOP_CL_VALUE(r), GOP_CL_VALUE(own->sorted.grid),
+                  GOP_CL_VALUE_IF(own->is_guessed, own->guess), GOP_CL_LOCAL(own->histogram)});
 }
 
 /* ---- plans: what they have in common ---- */
@@ -280,7 +262,7 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, int64_t group,
                              "takes sets of up to 2^30 points and as many counters");
     GOP_TRY(gop_cl_need_double(ctx, "rdf", dtype, gop_cl_is_double(dtype)));
     if (p->box) GOP_TRY(gop_cl_need_quotients(ctx, "rdf", dtype));
-    *own = (planned){.build = own->build, .group = gop_cl_group(ctx, group), .copies = 1};
+    *own = (planned){.build = own->build, .group = gop_cl_group(ctx, group)};
     own->each = (int64_t)own->group * held;
     define_points(ctx, task, &own->build);
     plan->launch = launch;
@@ -335,13 +317,13 @@ static gop_status plan_counters(const gop_ctx *ctx, const gop_task *task, planne
     if (p->box) gop_guess_box(g, p->cell, f->guess_margin[0], f->guess_margin[1]);
     const int64_t counters =
         types < 1 << 12 ? types * types * g->rows * (int64_t)sizeof(uint32_t) : INT32_MAX;
-    own->copies = COPIES;
-    while (own->copies > 1 && own->copies * counters > ROOM) own->copies /= 2;
-    own->histogram = (size_t)(counters * own->copies);
-    gop_cl_define(&own->build, " -DGROUP=%d -DCOPIES=%d%s%s", own->group, own->copies,
+    int copies = COPIES;
+    while (copies > 1 && copies * counters > ROOM) copies /= 2;
+    own->histogram = (size_t)(counters * copies);
+    gop_cl_define(&own->build, " -DGROUP=%d -DCOPIES=%d%s%s", own->group, copies,
                   is_even ? " -DEVEN" : "", gop_cl_registers(ctx, " -DNVIDIA"));
     return gop_cl_need_group(ctx, &own->build, own->group,
-                             counters * own->copies + TILE * own->group + OWN);
+                             counters * copies + TILE * own->group + OWN);
 }
 
 /* ---- plans of kernels ---- */
@@ -407,11 +389,11 @@ static gop_status chunked(const gop_ctx *ctx, const gop_task *task, gop_plan *pl
     planned *const own = GOP_OWN(planned, plan);
     GOP_TRY(begin(ctx, task, 1, 1, has_cells ? &costs : NULL, plan));
     const int one = own->sorted.cells == 1, width = one ? 16 : 8; /* runs of cells are short */
-    if (bytes <= COPIED * 4 && COPIES * bytes <= ctx->info.shared_per_block)
-        own->copies = COPIES;
-    own->histogram = (size_t)(bytes * own->copies);
+    const int has_room = bytes <= COPIED * 4 && COPIES * bytes <= ctx->info.shared_per_block;
+    const int copies = has_room ? COPIES : 1;
+    own->histogram = (size_t)(bytes * copies);
     gop_cl_define(&own->build, " -DWIDTH=%d -DCOPIES=%d%s%s",
-                  task->tune[1] ? (int)task->tune[1] : width, own->copies, one ? " -DONE" : "",
+                  task->tune[1] ? (int)task->tune[1] : width, copies, one ? " -DONE" : "",
                   p->uniform ? " -DEVEN" : "");
     const double all = (double)p->n * (double)p->n2;
     set_steps_of_points(task, (one ? all : plan->cost) / 0x1p27, plan);
@@ -432,27 +414,27 @@ static int are_near_pairs_few(const gop_ctx *ctx, const gop_task *task, const go
     return (double)plan->cost * few * (p->box ? 4 : 2) + 4e7 <= pairs;
 }
 
-#define REALS (1u << GOP_FLOAT32 | 1u << GOP_FLOAT64)
-
 /* clang-format off */
 #define ROWS(ROW, op, stem) \
     ROW(op, stem, naive, naive, \
         .note = "a work-item per point; every pair adds to a counter in global memory", \
-        .lecture = "radial distribution function", .tunables = {GOP_CL_GROUP}, .dtypes = REALS) \
+        .lecture = "radial distribution function", .tunables = {GOP_CL_GROUP}, \
+        .dtypes = GOP_CL_REALS) \
     ROW(op, stem, guessed, guessed, \
         .note = "a tile of points and the counters in local memory, in several copies, and " \
                 "points in registers; bins are guessed in float32 and counted without a " \
                 "branch; only near an edge the definition is computed", \
         .lecture = "radial distribution function", \
         .tunables = {{"points", 4, {4, 2, 1, 8}}, {"group", 4, {128, 64, 256, 512}}}, \
-        .dtypes = REALS) \
+        .dtypes = GOP_CL_REALS) \
     ROW(op, stem, cells, cells, \
         .note = "points sorted into cells on the device; a work-item looks at near cells only", \
-        .tunables = {{"group", 3, {128, 64, 256}}}, .dtypes = REALS) \
+        .tunables = {{"group", 3, {128, 64, 256}}}, .dtypes = GOP_CL_REALS) \
     ROW(op, stem, chunked, chunked, \
         .note = "for CPUs: vectors of pairs, a chunk of points and counters of its own a " \
                 "work-item; near cells only where r_max is short", \
-        .tunables = {{"cells", 2, {1, 0}}, {"width", 4, {0, 16, 8, 4}}}, .dtypes = REALS)
+        .tunables = {{"cells", 2, {1, 0}}, {"width", 4, {0, 16, 8, 4}}}, \
+        .dtypes = GOP_CL_REALS)
 #define CANDIDATES(op) \
     {.row = &op##_chunked_row, .suits = gop_cl_suits_cpu, .when = "CPU devices", \
      .why = "20,000 points float32: 0.81 to 0.86 of the cpu backend's speed with and without " \

@@ -96,7 +96,7 @@ static ONE first_least(ONE before, __global const BASE *a, long k, int n, const 
 }
 #endif
 
-/* The order is free: `least` is the best of the leaves before. */
+/* The order is free: `least` is the best of the leaves before, or better. */
 static ONE leaf(__global const BASE *a, __global const uchar *where, const struct shape *g,
                 const struct work *w, long k, int n, ONE least)
 {
@@ -108,7 +108,7 @@ static ONE leaf(__global const BASE *a, __global const uchar *where, const struc
 }
 #else
 static ONE leaf(__global const BASE *a, __global const uchar *where, const struct shape *g,
-                const struct work *w, long k, int n)
+                const struct work *w, long k, int n, ONE before)
 {
     ONE root;
     R lane[GROUPS];
@@ -142,14 +142,10 @@ __kernel void reduce_chunked_kernel(OPERANDS, const struct shape g, const struct
         for (long l = 0; l < count; l++) {
             const long k = (begin + l) * LEAF;
             const int n = (int)min((long)LEAF, g.count - k);
-#if defined(BEST)
             root = leaf(from, mask, &g, &w, k, n, root);
-        }
-#else
-            push(leaves, l, leaf(from, mask, &g, &w, k, n));
+            push(leaves, l, root);
         }
         if (count > 0) root = root_of(leaves, count);
-#endif
         if (w.nodes > 1) PARTIAL[i] = root;
         else finish(ARGUMENTS, &g, &w, at, o, root);
     }

@@ -155,8 +155,7 @@ static size_t partial_bytes(const reduce_job *job)
 
 /* Over out, in, where and scratch memory. */
 static gop_status run_job(gop_ctx *ctx, const reduce_job *job, const gop_array *out,
-                          const gop_array *in, const gop_array *mask, const gop_array *scratch,
-                          int scratch_is_written)
+                          const gop_array *in, const gop_array *mask, const gop_array *scratch)
 {
     enum { EACH = 8 }; /* nodes of a work-item of the root, at least */
     static const gop_cl_names names = {.source = "reduce/root", .kernel = "reduce_root_kernel"};
@@ -165,10 +164,8 @@ static gop_status run_job(gop_ctx *ctx, const reduce_job *job, const gop_array *
     gop_cl_launch l = {.build = &job->build,
                        .items = job->groups * job->group,
                        .group = job->group,
-                       .operand = {GOP_CL_WRITES(out),
-                                   GOP_CL_READS(in),
-                                   GOP_CL_READS(mask),
-                                   {scratch, scratch_is_written, 0}},
+                       .operand = {GOP_CL_WRITES(out), GOP_CL_READS(in), GOP_CL_READS(mask),
+                                   GOP_CL_WRITES(scratch)},
                        .value = {GOP_CL_VALUE_OF_AXES(3, job->shape), GOP_CL_VALUE(work)}};
     GOP_TRY(gop_cl_run(ctx, &l));
     if (work.nodes <= 1) return GOP_OK;
@@ -193,10 +190,10 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     if (p->counts) {
         const gop_array counts = gop_cl_in_scratch(
             task->scratch, (size_t)p->job.work.counts * 8, GOP_INT64, p->job.shape.outputs);
-        GOP_TRY(run_job(ctx, &p->counting, &counts, mask, mask, &scratch, 1));
+        GOP_TRY(run_job(ctx, &p->counting, &counts, mask, mask, &scratch));
     }
     return run_job(ctx, &p->job, &task->out[0], &task->in[0], mask,
-                   bytes ? &scratch : &task->in[0], bytes != 0);
+                   bytes ? &scratch : &task->out[0]);
 }
 
 /* Fills the plan of a row in vectors of `bytes`, 0: of one element. */
@@ -493,7 +490,6 @@ static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, gop_plan *
     "adds in an order of its own: the last bits of a float sum differ from those of tree/v1"
 #define NO_ORDER                                                                               \
     "adds in whatever order groups end: the last bits of a float sum change from run to run"
-#define SUMMED (1u << GOP_INT32 | 1u << GOP_FLOAT32 | 1u << GOP_FLOAT64)
 
 /* clang-format off */
 #define LESSON(said) \
@@ -503,7 +499,7 @@ static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, gop_plan *
         .note = "a grid that fits the device: a work-item adds many numbers before a group " \
                 "meets in local memory, and the words that are added are neighbours: every " \
                 "bank answers once", \
-        LESSON(OWN_ORDER), .dtypes = SUMMED) \
+        LESSON(OWN_ORDER), .dtypes = 1u << GOP_INT32 | GOP_CL_REALS) \
     ROW(op, stem, atomic, by_adding_groups, \
         .note = "work-groups add to one number: no second pass", \
         LESSON(NO_ORDER), .dtypes = 1u << GOP_FLOAT32) \

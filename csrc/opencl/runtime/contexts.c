@@ -66,12 +66,12 @@ static gop_status make_context(int ordinal, gop_cl_ctx **made)
         gop_cl.clReleaseCommandQueue(queue);
         return gop_fail(GOP_NO_MEMORY, "opencl: no host memory for a context");
     }
-    memset(c, 0, sizeof *c);
-    c->base.backend = device->shares_memory ? &gop_cl_sharing : &gop_cl_separate;
-    c->base.device = (gop_device){gop_services->id, ordinal};
-    c->base.info = device->info;
-    c->device = device;
-    c->queue = queue;
+    *c = (gop_cl_ctx){
+        .base = {.backend = device->shares_memory ? &gop_cl_sharing : &gop_cl_separate,
+                 .device = {gop_services->id, ordinal},
+                 .info = device->info},
+        .device = device,
+        .queue = queue};
     if (device->shares_memory) gop_cl_try_sharing(c);
     *made = c;
     return GOP_OK;

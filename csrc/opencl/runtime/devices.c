@@ -34,9 +34,8 @@ static cl_ulong ask(cl_device id, cl_uint what)
 
 static void fill_info(gop_cl_device *d)
 {
-    gop_device_info *const info = &d->info;
+    gop_device_info *const info = &d->info; /* of zeros */
     const int is_cpu = d->type & CL_DEVICE_TYPE_CPU;
-    memset(info, 0, sizeof *info);
     ask_text(d->id, CL_DEVICE_NAME, info->name, sizeof info->name);
     info->processors = (int)ask(d->id, CL_DEVICE_MAX_COMPUTE_UNITS);
     const int most = (int)ask(d->id, CL_DEVICE_MAX_WORK_GROUP_SIZE);

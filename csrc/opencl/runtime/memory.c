@@ -229,10 +229,7 @@ static void add_range(gop_cl_buffers *b, uintptr_t begin, uintptr_t end, int is_
         b->of[i] = b->of[--b->count];
         i = -1; /* the larger one may meet others */
     }
-    b->of[b->count].begin = begin;
-    b->of[b->count].end = end;
-    b->of[b->count].buffer = NULL;
-    b->of[b->count++].is_written = is_written;
+    b->of[b->count++] = (gop_cl_range){begin, end, NULL, is_written};
 }
 
 static void release_buffers(gop_cl_buffers *buffers)

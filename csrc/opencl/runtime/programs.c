@@ -173,11 +173,8 @@ static gop_status find_program(const gop_cl_device *d, const char *source, const
         gop_cl.clReleaseProgram(program);
         return gop_fail(GOP_NO_MEMORY, "opencl: no host memory for a program");
     }
-    made->device = d;
-    made->source = source;
-    snprintf(made->options, sizeof made->options, "%s", options);
-    made->program = program;
-    made->next = all;
+    *made = (gop_cl_built){.device = d, .source = source, .program = program, .next = all};
+    gop_cl_append(made->options, sizeof made->options, "%s", options);
     *found = all = made;
     return GOP_OK;
 }

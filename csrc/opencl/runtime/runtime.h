@@ -83,7 +83,7 @@ struct gop_cl_ctx {
     int takes_times;
     cl_event marks[GOP_EVENTS]; /* of a device with memory of its own */
     double times[GOP_EVENTS];   /* of one that shares the host's */
-    unsigned kernels; /* made in all: the oldest ones are gone */
+    unsigned kernels;           /* made in all: the oldest ones are gone */
     gop_cl_kernel kernel[GOP_CL_KERNELS];
     int is_busy;   /* whether the queue may have something left to do */
     char *staging; /* pieces of host arrays on their way */
@@ -122,14 +122,16 @@ gop_status gop_cl_download(gop_ctx *ctx, const gop_array *host, const gop_array 
 /* Finds out whether a device that shares the host's memory is coherent. */
 void gop_cl_try_sharing(gop_cl_ctx *ctx);
 
+typedef struct gop_cl_range {
+    uintptr_t begin, end;
+    cl_mem buffer;
+    int is_written;
+} gop_cl_range;
+
 /* The buffers of one launch: operands that overlap are in one. */
 typedef struct gop_cl_buffers {
     int count;
-    struct {
-        uintptr_t begin, end;
-        cl_mem buffer;
-        int is_written;
-    } of[GOP_MAX_INPUTS + GOP_MAX_OUTPUTS];
+    gop_cl_range of[GOP_MAX_INPUTS + GOP_MAX_OUTPUTS];
 } gop_cl_buffers;
 
 /* Makes the buffers of operands in the host's memory. */
