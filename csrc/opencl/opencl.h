@@ -39,10 +39,10 @@ const char *gop_cl_registers(const gop_ctx *ctx, const char *option);
 /* ---- numbers: what kernels are told of a dtype (opencl/vector.cl) ---- */
 
 typedef struct gop_cl_kind {
-    const char *name;
-    const char *base, *wrapping; /* a number's type; of signed integers the one that wraps */
-    const char *word;            /* BOOLEAN, SIGNED, .. */
-    int parts, bytes;            /* numbers of an element, and bytes of one */
+    const char *name, *base;    /* the dtype's, and a number's type; */
+    const char *wrapping, *sum; /* of signed integers the one that wraps; of sums in matmul */
+    const char *word;           /* BOOLEAN, SIGNED, .. */
+    int parts, bytes;           /* numbers of an element, and bytes of one */
 } gop_cl_kind;
 extern const gop_cl_kind gop_cl_kinds[GOP_NDTYPES];
 
@@ -184,7 +184,9 @@ static inline gop_array gop_cl_in_scratch(void *scratch, size_t at, gop_dtype dt
 }
 
 /* GOP_REFUSED with "<op>: kernel '<row>' " before the sentence. */
-gop_status gop_cl_refuse(const gop_cl_build *build, const char *format, ...) GOP_PRINTF(2, 3);
+#define gop_cl_refuse(build, sentence, ...)                                                    \
+    gop_fail(GOP_REFUSED, "%s: kernel '%s' " sentence, (build)->names->op,                     \
+             (build)->names->row, ##__VA_ARGS__)
 /* Refuses work-groups, or local memory, larger than the device has. */
 gop_status gop_cl_need_group(const gop_ctx *ctx, const gop_cl_build *build, int64_t items,
                              int64_t local) GOP_MUST_CHECK;

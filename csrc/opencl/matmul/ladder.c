@@ -20,13 +20,7 @@ typedef struct multiplying {
     int is_turned;           /* out^T = b^T a^T: what a is in the kernel is the second input */
 } multiplying;
 
-/* The type of sums, and its bytes. */
-static const char *sum_of(gop_dtype dtype)
-{
-    const gop_cl_kind *const kind = &gop_cl_kinds[dtype];
-    if (dtype == GOP_FLOAT16 || dtype == GOP_BFLOAT16) return "float";
-    return kind->bytes < 4 ? "uint" : kind->wrapping;
-}
+/* Of a sum's number. */
 static int64_t sum_bytes(gop_dtype dtype)
 {
     return gop_cl_kinds[dtype].bytes == 8 ? 8 : 4;
@@ -102,7 +96,7 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, int is_turned,
     plan->launch = launch;
     gop_cl_define(&own->build, "-DBASE=%s -D%s%s -DSUM=%s -DLANES=%d",
                   gop_cl_kinds[dtype].wrapping, gop_cl_kinds[dtype].word,
-                  gop_cl_is_double(dtype) ? " -DDOUBLE" : "", sum_of(dtype), lanes);
+                  gop_cl_is_double(dtype) ? " -DDOUBLE" : "", gop_cl_kinds[dtype].sum, lanes);
     memcpy(p, g, offsetof(gop_gemm, batch_rank)); /* these have the same order */
     if (is_turned)
         *p = (struct product){.m = g->n,

@@ -51,14 +51,6 @@ static void define_points(const gop_ctx *ctx, const gop_task *task, gop_cl_build
                   p->types ? " -DTYPED" : "", p->box ? gop_cl_quotients(ctx) : "");
 }
 
-/* The labels of a set, or what stands for them where there are none. */
-static const gop_array *types_of(const gop_task *task, int second)
-{
-    const gop_pairs *p = &task->geometry.pairs;
-    if (p->types == 0) return &task->in[1];
-    return &task->in[p->one_set ? 2 : 3 + second];
-}
-
 static struct call call_of(const gop_task *task)
 {
     const gop_pairs *p = &task->geometry.pairs;
@@ -148,25 +140,24 @@ static gop_array in_scratch(const gop_task *task, gop_dtype dtype)
 
 /* ---- launches ---- */
 
-/* All counters are 0. */
-static gop_status clear(gop_ctx *ctx, const gop_task *task, const sorted_sets *own,
-                        const struct call *call)
-{
-    if (call->counters == 0) return GOP_OK;
-    return GOP_CL_RUN(ctx, .build = &own->build, .items = call->counters,
-                      .group = gop_cl_group(ctx, 64), .operand = {GOP_CL_WRITES(&task->out[0])},
-                      .value = {GOP_CL_VALUE(*call)});
-}
-
-/* Of each set where points begin, and the place of each in its cell; then all in this order. */
-static gop_status sort_sets(gop_ctx *ctx, const gop_task *task, const sorted_sets *own)
+/* Clears the counters. Finds of each set where points begin, and the place of each in its cell;
+ * then brings all in this order. */
+static gop_status prepare(gop_ctx *ctx, const gop_task *task, const sorted_sets *own,
+                          const struct call *call)
 {
     const gop_pairs *p = &task->geometry.pairs;
     const gop_array ints = in_scratch(task, GOP_INT32);
     const gop_array sorted = in_scratch(task, task->in[0].dtype);
+    const int group = gop_cl_group(ctx, 64);
+    if (call->counters > 0)
+        GOP_TRY(GOP_CL_RUN(ctx, .build = &own->build, .items = call->counters, .group = group,
+                           .operand = {GOP_CL_WRITES(&task->out[0])},
+                           .value = {GOP_CL_VALUE(*call)}));
+    if (p->n == 0 || p->n2 == 0) return GOP_OK;
     for (int k = 0; k <= !p->one_set; k++) {
         const int64_t *const at = own->at[k];
-        const gop_array *const types = types_of(task, k);
+        /* Labels, or what stands for them where there are none. */
+        const gop_array *const types = &task->in[!p->types ? 1 : p->one_set ? 2 : 3 + k];
         const struct set set = {.row = k ? p->row2 : p->row,
                                 .col = k ? p->col2 : p->col,
                                 .type_row = types->strides[0] / 4,
@@ -193,7 +184,7 @@ static gop_status sort_sets(gop_ctx *ctx, const gop_task *task, const sorted_set
         for (int i = own->cells > 1 ? 0 : 3; i < 4; i++) {
             gop_cl_launch l = step[i];
             l.build = &own->build;
-            l.group = gop_cl_group(ctx, l.group ? l.group : 64);
+            l.group = l.group ? gop_cl_group(ctx, l.group) : group;
             l.value[0] = GOP_CL_VALUE(set);
             GOP_TRY(gop_cl_run(ctx, &l));
         }
@@ -216,9 +207,8 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     const gop_array sorted = in_scratch(task, task->in[0].dtype);
     const int64_t(*const at)[PARTS] = own->sorted.at;
     const int64_t columns = gop_cl_ceil(p->n2, own->others);
-    if (step == 0) GOP_TRY(clear(ctx, task, &own->sorted, &call));
+    if (step == 0) GOP_TRY(prepare(ctx, task, &own->sorted, &call));
     if (p->n == 0 || p->n2 == 0) return GOP_OK;
-    if (step == 0) GOP_TRY(sort_sets(ctx, task, &own->sorted));
     struct range r = {.i0 = step / columns * own->points,
                       .j0 = step % columns * own->others,
                       .each = (int)own->each,

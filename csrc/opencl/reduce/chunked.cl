@@ -33,7 +33,6 @@ static R made_of(__global const BASE *a, __global const uchar *where, const stru
     return all;
 }
 
-#if !defined(BEST)
 enum { NARROW = 16 }; /* outputs of a narrow array, at most */
 
 /* Lanes of `line` outputs, which are neighbours, fold to as many roots. */
@@ -54,7 +53,6 @@ static void narrow_leaf(ONE *root, __global const BASE *a, int line, const struc
             lane[v] = fold(lane[v], of(LOAD(0, a), 0, w->flags));
     fold_lanes(root, (ONE *)lane, line);
 }
-#endif
 
 #if !defined(COLUMNS)
 /* ---- rows: the elements of an output are neighbours ---- */
@@ -78,7 +76,6 @@ static R fetch(__global const BASE *a, __global const uchar *where, const struct
 }
 
 #if defined(BEST)
-#if !defined(COMPLEX)
 /* The best of n neighbours if it is better than what came before them. Both loops are of a kind
  * that compilers make vectors of: the least key, and of blocks the first that has it. */
 static ONE first_least(ONE before, __global const BASE *a, long k, int n, const struct work *w)
@@ -94,19 +91,18 @@ static ONE first_least(ONE before, __global const BASE *a, long k, int n, const 
     while (key_of(*a, w->flags) != b.key) a++, b.k++;
     return b;
 }
-#endif
 
 /* The order is free: `least` is the best of the leaves before, or better. */
 static ONE leaf(__global const BASE *a, __global const uchar *where, const struct shape *g,
                 const struct work *w, long k, int n, ONE least)
 {
-#if !defined(COMPLEX)
-    if (are_plain(g, w, k, n)) return first_least(least, a + element(g, k).in, k, n, w);
-#endif
+    if (PARTS == 1 && are_plain(g, w, k, n))
+        return first_least(least, a + element(g, k).in, k, n, w);
     for (int i = 0; i < n; i++) least = fold_one(least, fetch(a, where, g, 1, k + i, w));
     return least;
 }
 #else
+/* In the order of tree/v1, whatever came before. */
 static ONE leaf(__global const BASE *a, __global const uchar *where, const struct shape *g,
                 const struct work *w, long k, int n, ONE before)
 {
@@ -164,8 +160,7 @@ static R fetch(__global const BASE *a, __global const uchar *where, const struct
     if (apart == 1 && m == ITEMS && !w->has_where)
         return of(LOAD(0, a + (first.in + x) * PARTS), k, w->flags);
     struct at at[ITEMS];
-    SELDOM for (int i = 0; i < ITEMS; i++)
-    {
+    SELDOM for (int i = 0; i < ITEMS; i++) {
         at[i].in = first.in + (x + i) * apart;
         at[i].where = first.where + (x + i) * where_apart;
     }
@@ -177,8 +172,7 @@ static R fetch(__global const BASE *a, __global const uchar *where, const struct
 static void columns(R *root, __global const BASE *a, __global const uchar *where,
                     const struct shape *g, const struct work *w, long k, long end, int m)
 {
-#if !defined(COMPLEX)
-    if (k < end && IN_OF(g)[g->kept - 1] == 1 && !w->has_where) {
+    if (PARTS == 1 && k < end && IN_OF(g)[g->kept - 1] == 1 && !w->has_where) {
         ACC key[ACROSS];
         int row[ACROSS];
         for (int x = 0; x < m; x++) key[x] = MOST, row[x] = 0;
@@ -193,7 +187,6 @@ static void columns(R *root, __global const BASE *a, __global const uchar *where
         for (int x = 0; x < m; x++) root[x].key = key[x], root[x].k = k + row[x];
         return;
     }
-#endif
     for (int x = 0; x < m; x++) root[x] = none();
     for (; k < end; k++) {
         const struct at at = element(g, k);

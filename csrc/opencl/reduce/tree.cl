@@ -95,8 +95,7 @@ static R lanes_of(__global const BASE *from, __global const uchar *mask, const s
     const int one_axis = ITEMS > 1 || (g->reduced == 1 && !w.has_where);
     R waiting[8], sum;
     int level = 0;
-    EVERY_TURN for (int turn = 0; turn < TURNS; turn++) /* a power of two */
-    {
+    EVERY_TURN for (int turn = 0; turn < TURNS; turn++) { /* a power of two */
         int reversed = 0;
         for (int bit = 1; bit < TURNS; bit *= 2) reversed = reversed * 2 + (turn & bit ? 1 : 0);
         const int l = (t + reversed * TEAM) * (BY_ROWS ? ITEMS : 1);

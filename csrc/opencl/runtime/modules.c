@@ -13,7 +13,6 @@
 enum { ARGUMENTS = 256, NAMES = 4096, WORDS = 256, TEXT = 1 << 16 };
 
 typedef struct module {
-    const gop_cl_device *device;
     cl_program program;
     char text[TEXT]; /* what describe() gives */
 } module;
@@ -89,7 +88,6 @@ gop_status gop_cl_load_module(gop_ctx *ctx, const void *image, void **loaded)
     const char *const options = image;
     module *const m = gop_services->alloc(sizeof *m);
     if (!m) return gop_fail(GOP_NO_MEMORY, "opencl: no host memory for a program");
-    m->device = gop_cl_of(ctx)->device;
     m->text[0] = '\0';
     gop_status status = build(ctx, options, options + strlen(options) + 1, &m->program);
     if (status == GOP_OK && (status = describe_all(m)) != GOP_OK)
