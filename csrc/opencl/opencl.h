@@ -11,6 +11,7 @@
 
 #include "core/arrays/axes.h"
 #include "core/choice.h"
+#include "core/counts.h"
 #include "opencl/told.h"
 
 extern const gop_host *gop_services;
@@ -55,25 +56,10 @@ static inline int gop_cl_is_double(gop_dtype dtype)
     return dtype == GOP_FLOAT64 || dtype == GOP_COMPLEX128;
 }
 
-static inline int64_t gop_cl_ceil(int64_t n, int64_t d)
-{
-    return n / d + (n % d != 0);
-}
-
-static inline int64_t gop_cl_smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline int64_t gop_cl_larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Work-items of a work-group: so many, or what the device can. */
 static inline int gop_cl_group(const gop_ctx *ctx, int64_t wanted)
 {
-    return (int)gop_cl_smaller(wanted, ctx->info.max_threads_per_block);
+    return (int)gop_smaller(wanted, ctx->info.max_threads_per_block);
 }
 
 /* The type of numbers below `size` (opencl/axes.cl). */
@@ -87,8 +73,8 @@ static inline const char *gop_cl_index(int64_t size)
 static inline int64_t gop_cl_chunk(const gop_ctx *ctx, int64_t all, int64_t elements)
 {
     enum { LEAST = 1 << 14, CHUNKS_PER_UNIT = 16 };
-    const int64_t each = gop_cl_ceil(all, (int64_t)ctx->info.processors * CHUNKS_PER_UNIT);
-    return gop_cl_larger(each, gop_cl_ceil(LEAST, gop_cl_larger(elements, 1)));
+    const int64_t each = gop_ceil(all, (int64_t)ctx->info.processors * CHUNKS_PER_UNIT);
+    return gop_larger(each, gop_ceil(LEAST, gop_larger(elements, 1)));
 }
 
 /* What a build for a CPU defines if a result of so many bytes is to be stored past the caches.
@@ -96,7 +82,7 @@ static inline int64_t gop_cl_chunk(const gop_ctx *ctx, int64_t all, int64_t elem
 static inline const char *gop_cl_streamed(const gop_ctx *ctx, int64_t bytes)
 {
     enum { MOST = 1 << 24 };
-    return bytes > gop_cl_smaller(ctx->info.l2 / 2, MOST) ? " -DSTREAMED" : "";
+    return bytes > gop_smaller(ctx->info.l2 / 2, MOST) ? " -DSTREAMED" : "";
 }
 
 /* LANES of a block of items that a CPU transposes in registers (opencl/block.cl). */

@@ -26,8 +26,8 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const planned *const own = GOP_OWN(const planned, task->plan);
     (void)step;
-    return GOP_CL_RUN(ctx, .build = &own->build,
-                      .items = gop_cl_ceil(own->axes.size, own->each), .group = own->group,
+    return GOP_CL_RUN(ctx, .build = &own->build, .items = gop_ceil(own->axes.size, own->each),
+                      .group = own->group,
                       .operand = {GOP_CL_WRITES(&task->out[0]), GOP_CL_READS(&task->in[0]),
                                   GOP_CL_READS(&task->in[1]),
                                   GOP_CL_READS(&task->in[task->nin - 1])},
@@ -74,7 +74,7 @@ static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, gop_plan *
     for (int i = 0; i < task->nin; i++) is_new &= task->in[i].data != task->out[0].data;
     GOP_TRY(begin(ctx, task, item < 4 ? 16 : VECTOR / item, plan));
     if (is_new) gop_cl_define(&own->build, "%s", gop_cl_streamed(ctx, own->axes.size * item));
-    own->each = gop_cl_ceil(gop_cl_chunk(ctx, own->axes.size, 1), VECTOR) * VECTOR;
+    own->each = gop_ceil(gop_cl_chunk(ctx, own->axes.size, 1), VECTOR) * VECTOR;
     return GOP_OK;
 }
 
@@ -84,7 +84,7 @@ static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task, gop_plan 
     const gop_elementwise *e = &task->geometry.elementwise;
     const int64_t item = gop_cl_item(task->in[0].dtype);
     const int64_t most = 16 / gop_cl_kinds[task->in[0].dtype].parts; /* of 16 lanes */
-    const int64_t items = gop_cl_smaller(gop_cl_larger(task->tune[0] / item, 1), most);
+    const int64_t items = gop_smaller(gop_larger(task->tune[0] / item, 1), most);
     planned *const own = GOP_OWN(planned, plan);
     int is_plain = e->rank == 1 && e->stride[0][0] == 1, numbers = 0;
     uintptr_t bits = (uintptr_t)task->out[0].data; /* whether vectors may be read there */

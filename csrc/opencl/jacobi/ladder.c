@@ -27,13 +27,12 @@ typedef struct solver {
 static size_t vector_bytes(const gop_task *task)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
-    return (size_t)gop_cl_ceil(g->n * g->k * gop_cl_item(task->in[0].dtype), 256) * 256;
+    return (size_t)gop_ceil(g->n * g->k * gop_cl_item(task->in[0].dtype), 256) * 256;
 }
 static size_t bytes_of(const gop_task *task)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
-    return 3 * vector_bytes(task) +
-           (size_t)gop_cl_ceil((g->n / LEAF + 1) * g->k * 8, 256) * 256;
+    return 3 * vector_bytes(task) + (size_t)gop_ceil((g->n / LEAF + 1) * g->k * 8, 256) * 256;
 }
 
 /* Column c of an array, or zeros, to that of another; numbers lie so far apart. */
@@ -105,7 +104,7 @@ static solver *begin(gop_ctx *ctx, const gop_task *task)
     static const gop_cl_names copy = {.source = "jacobi/columns",
                                       .kernel = "jacobi_copy_kernel"};
     const int64_t n = task->geometry.jacobi.n, k = task->geometry.jacobi.k;
-    const int64_t leaves = gop_cl_ceil(n, LEAF);
+    const int64_t leaves = gop_ceil(n, LEAF);
     const int64_t rows = task->nout > 1 ? task->out[1].shape[0] : 0;
     const gop_dtype dtype = task->in[0].dtype;
     const size_t numbers = (size_t)((leaves + 5 + rows) * k);

@@ -140,8 +140,8 @@ static gop_array in_scratch(const gop_task *task, gop_dtype dtype)
 
 /* ---- launches ---- */
 
-/* Clears the counters. Finds of each set where points begin, and the place of each in its cell;
- * then brings all in this order. */
+/* Clears the counters. Of each set it finds where the points of each cell begin, and the place
+ * of each point in its cell; then it brings all in this order. */
 static gop_status prepare(gop_ctx *ctx, const gop_task *task, const sorted_sets *own,
                           const struct call *call)
 {
@@ -206,21 +206,20 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     const gop_array ints = in_scratch(task, GOP_INT32);
     const gop_array sorted = in_scratch(task, task->in[0].dtype);
     const int64_t(*const at)[PARTS] = own->sorted.at;
-    const int64_t columns = gop_cl_ceil(p->n2, own->others);
+    const int64_t columns = gop_ceil(p->n2, own->others);
     if (step == 0) GOP_TRY(prepare(ctx, task, &own->sorted, &call));
     if (p->n == 0 || p->n2 == 0) return GOP_OK;
     struct range r = {.i0 = step / columns * own->points,
                       .j0 = step % columns * own->others,
                       .each = (int)own->each,
                       .others = (int)own->chunk};
-    r.i1 = gop_cl_smaller(r.i0 + own->points, p->n);
-    r.j1 = gop_cl_smaller(r.j0 + own->others, p->n2);
-    r.blocks = (int)gop_cl_ceil(r.i1 - r.i0, own->each);
+    r.i1 = gop_smaller(r.i0 + own->points, p->n);
+    r.j1 = gop_smaller(r.j0 + own->others, p->n2);
+    r.blocks = (int)gop_ceil(r.i1 - r.i0, own->each);
     if (p->one_set && r.j1 <= r.i0 + 1) return GOP_OK; /* another step's */
     return GOP_CL_RUN(
         ctx, .build = &own->build,
-        .items = r.blocks * gop_cl_ceil(r.j1 - r.j0, own->chunk) * own->group,
-        .group = own->group,
+        .items = r.blocks * gop_ceil(r.j1 - r.j0, own->chunk) * own->group, .group = own->group,
         .operand = {GOP_CL_READS_AT(&sorted, at[0][POINTS]),
                     GOP_CL_READS_AT(&ints, at[0][TYPES]),
                     GOP_CL_READS_AT(&ints, at[0][SORTED_KEY]),
@@ -268,7 +267,7 @@ static void set_steps(const gop_task *task, int64_t points, int64_t others, gop_
     planned *const own = GOP_OWN(planned, plan);
     own->points = points;
     own->others = own->chunk = others;
-    plan->steps = gop_cl_ceil(p->n, points) * gop_cl_ceil(p->n2, others);
+    plan->steps = gop_ceil(p->n, points) * gop_ceil(p->n2, others);
     if (plan->steps < 1) plan->steps = 1; /* to clear the counters */
 }
 
@@ -278,7 +277,7 @@ static void set_steps_of_points(const gop_task *task, double steps, gop_plan *pl
     const gop_pairs *p = &task->geometry.pairs;
     const double n = (double)p->n;
     const int64_t count = steps < 1 ? 1 : steps > n ? p->n : (int64_t)steps;
-    set_steps(task, p->n / gop_cl_larger(count, 1) + 1, gop_cl_larger(p->n2, 1), plan);
+    set_steps(task, p->n / gop_larger(count, 1) + 1, gop_larger(p->n2, 1), plan);
 }
 
 /* How kernels of GPUs name rows of counters, and the counters of a work-group of so many
@@ -336,7 +335,7 @@ static gop_status guessed(const gop_ctx *ctx, const gop_task *task, gop_plan *pl
     GOP_TRY(begin(ctx, task, task->tune[1], held, NULL, plan));
     set_steps(task, 1 << 17, p->uniform ? 1 << 18 : 1 << 15, plan); /* a guess is faster */
     own->chunk = MOST;
-    while (own->chunk > LEAST && gop_cl_ceil(p->n, own->each) * gop_cl_ceil(p->n2, own->chunk) <
+    while (own->chunk > LEAST && gop_ceil(p->n, own->each) * gop_ceil(p->n2, own->chunk) <
                                      (int64_t)ctx->info.processors * GROUPS)
         own->chunk /= 2;
     gop_cl_define(&own->build, " -DPOINTS=%d", held);
@@ -387,8 +386,8 @@ static gop_status chunked(const gop_ctx *ctx, const gop_task *task, gop_plan *pl
                   p->uniform ? " -DEVEN" : "");
     const double all = (double)p->n * (double)p->n2;
     set_steps_of_points(task, (one ? all : plan->cost) / 0x1p27, plan);
-    own->each = gop_cl_ceil(gop_cl_smaller(own->points, gop_cl_larger(p->n, 1)),
-                            ctx->info.processors * CHUNKS);
+    own->each =
+        gop_ceil(gop_smaller(own->points, gop_larger(p->n, 1)), ctx->info.processors * CHUNKS);
     return gop_cl_need_group(ctx, &own->build, 1, (int64_t)own->histogram);
 }
 

@@ -17,19 +17,15 @@
 
 enum { TOGETHER = 4, BATCH = 8 }; /* leaves; loads that are under way at once */
 
-/* Of a team, where the build knows them: loops of constants have no arrays in memory. */
+/* Of a team, and BY_ROWS, where the build knows them: loops of constants have no arrays in
+ * memory. */
 #if !defined(TEAM)
 #define EVERY_TURN _Pragma("unroll 1")
 #define TEAM w.team
 #define TURNS w.turns
 #define BY_ROWS w.by_rows
 #else
-#define EVERY_TURN _Pragma("unroll")
-#if defined(ACROSS)
-#define BY_ROWS 0
-#else
-#define BY_ROWS 1
-#endif
+#define EVERY_TURN UNROLLED
 #endif
 #define SIDE (ROOT_GROUP / TEAM)
 

@@ -183,9 +183,9 @@ gop_status gop_cl_elapsed(gop_ctx *ctx, int from, int to, double *seconds)
     if (!c->device->shares_memory) {
         cl_ulong begin = 0, end = 0;
         GOP_TRY(GOP_CL_CALL(clGetEventProfilingInfo, c->marks[from], CL_PROFILING_COMMAND_END,
-                            sizeof begin, &begin, NULL));
+                            GOP_CL_ANSWER(begin)));
         GOP_TRY(GOP_CL_CALL(clGetEventProfilingInfo, c->marks[to], CL_PROFILING_COMMAND_END,
-                            sizeof end, &end, NULL));
+                            GOP_CL_ANSWER(end)));
         *seconds = 1e-9 * (double)(end - begin);
     } else *seconds = c->times[to] - c->times[from];
     return GOP_OK;
@@ -203,12 +203,7 @@ gop_status gop_cl_flush(gop_ctx *ctx)
     gop_cl_ctx *const c = gop_cl_of(ctx);
     static _Atomic unsigned char value;
     const unsigned char byte = ++value;
-    cl_int code = CL_SUCCESS;
-    if (!c->swept) {
-        c->swept = GOP_CL_MAKE(&code, clCreateBuffer, c->device->context, CL_MEM_READ_WRITE,
-                               SWEPT, NULL);
-        if (!c->swept) return gop_cl_no_buffer(ctx, code, SWEPT);
-    }
+    if (!c->swept) GOP_TRY(gop_cl_make_buffer(c, NULL, SWEPT, &c->swept));
     c->is_busy = 1;
     GOP_TRY(GOP_CL_CALL(clEnqueueFillBuffer, c->queue, c->swept, &byte, 1, 0, SWEPT, 0, NULL,
                         NULL));

@@ -19,7 +19,7 @@ static int is_known;
 static void ask_text(cl_device id, cl_uint what, char *text, size_t room)
 {
     char said[512] = "";
-    if (gop_cl.clGetDeviceInfo(id, what, sizeof said, said, NULL) != CL_SUCCESS) said[0] = '\0';
+    if (gop_cl.clGetDeviceInfo(id, what, GOP_CL_ANSWER(said)) != CL_SUCCESS) said[0] = '\0';
     said[sizeof said - 1] = '\0';
     snprintf(text, room, "%.*s", (int)room - 1, said);
 }
@@ -28,7 +28,7 @@ static void ask_text(cl_device id, cl_uint what, char *text, size_t room)
 static cl_ulong ask(cl_device id, cl_uint what)
 {
     cl_ulong value = 0;
-    if (gop_cl.clGetDeviceInfo(id, what, sizeof value, &value, NULL) != CL_SUCCESS) return 0;
+    if (gop_cl.clGetDeviceInfo(id, what, GOP_CL_ANSWER(value)) != CL_SUCCESS) return 0;
     return value;
 }
 

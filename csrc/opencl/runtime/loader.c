@@ -64,7 +64,8 @@ static gop_status open_library(const char *name)
 
 /* ---- the child ---- */
 
-/* It does what this process will, which is told of a failure then. */
+/* Does what this process will do next, and says nothing of a failure: it will fail there too.
+ */
 static void be_the_child(const char *name, int out)
 {
     dup2(out, STDOUT_FILENO); /* what a driver says before it ends the process */

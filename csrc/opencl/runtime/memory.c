@@ -77,19 +77,23 @@ static int class_of(size_t bytes)
     return NO_CLASS;
 }
 
+gop_status gop_cl_make_buffer(gop_cl_ctx *c, void *memory, size_t bytes, cl_mem *buffer)
+{
+    const cl_flags flags = CL_MEM_READ_WRITE | (memory ? CL_MEM_USE_HOST_PTR : 0);
+    cl_int code = CL_SUCCESS;
+    *buffer = GOP_CL_MAKE(&code, clCreateBuffer, c->device->context, flags, bytes, memory);
+    return *buffer ? GOP_OK : gop_cl_no_buffer(&c->base, code, bytes);
+}
+
 static gop_status alloc_buffer(gop_ctx *ctx, size_t bytes, void **memory)
 {
     gop_cl_ctx *const c = gop_cl_of(ctx);
     const int class = class_of(bytes);
-    cl_int code = CL_SUCCESS;
-    cl_mem buffer = NULL;
+    cl_mem buffer;
     if (class != NO_CLASS) bytes = (size_t)1 << (SMALLEST + class);
     if (class != NO_CLASS && c->kept[class].count > 0)
         buffer = c->kept[class].buffer[--c->kept[class].count];
-    else
-        buffer = GOP_CL_MAKE(&code, clCreateBuffer, c->device->context, CL_MEM_READ_WRITE,
-                             bytes, NULL);
-    if (!buffer) return gop_cl_no_buffer(ctx, code, bytes);
+    else GOP_TRY(gop_cl_make_buffer(c, NULL, bytes, &buffer));
     *memory = name_buffer(buffer, bytes);
     if (*memory) return GOP_OK;
     gop_cl.clReleaseMemObject(buffer);
@@ -239,13 +243,6 @@ static void release_buffers(gop_cl_buffers *buffers)
     buffers->count = 0;
 }
 
-/* A buffer of the host's memory, or NULL. */
-static cl_mem host_buffer(gop_cl_ctx *c, void *memory, size_t bytes, cl_int *code)
-{
-    return GOP_CL_MAKE(code, clCreateBuffer, c->device->context,
-                       CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, memory);
-}
-
 gop_status gop_cl_buffers_take(gop_cl_ctx *c, const gop_cl_operand *operands, gop_cl_buffers *b)
 {
     b->count = 0;
@@ -258,13 +255,12 @@ gop_status gop_cl_buffers_take(gop_cl_ctx *c, const gop_cl_operand *operands, go
                   operands[i].is_written);
     }
     for (int i = 0; i < b->count; i++) {
-        cl_int code = CL_SUCCESS;
-        const uintptr_t begin = b->of[i].begin;
-        b->of[i].buffer = host_buffer(c, (void *)begin, b->of[i].end - begin, &code);
-        if (b->of[i].buffer) continue;
+        gop_cl_range *const r = &b->of[i];
+        const gop_status status =
+            gop_cl_make_buffer(c, (void *)r->begin, r->end - r->begin, &r->buffer);
+        if (status == GOP_OK) continue;
         release_buffers(b);
-        /* Longer than a buffer may be: core cuts the call. */
-        return gop_cl_no_buffer(&c->base, code, b->of[i].end - begin);
+        return status; /* longer than a buffer may be: core cuts the call */
     }
     return GOP_OK;
 }
@@ -273,7 +269,8 @@ gop_status gop_cl_buffer_from(gop_cl_ctx *c, void *address, size_t bytes, cl_mem
 {
     cl_int code = CL_SUCCESS;
     if (c->device->shares_memory) {
-        *buffer = host_buffer(c, address, bytes, &code);
+        *buffer = GOP_CL_MAKE(&code, clCreateBuffer, c->device->context,
+                              CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, address);
         return *buffer ? GOP_OK : gop_cl_check(code, "clCreateBuffer");
     }
     const size_t region[2] = {inside(address), bytes};
@@ -282,8 +279,7 @@ gop_status gop_cl_buffer_from(gop_cl_ctx *c, void *address, size_t bytes, cl_mem
     if (*buffer) return GOP_OK;
     if (code != CL_MISALIGNED_SUB_BUFFER_OFFSET) return gop_cl_check(code, "clCreateSubBuffer");
     cl_uint bits = 0;
-    gop_cl.clGetDeviceInfo(c->device->id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof bits, &bits,
-                           NULL);
+    gop_cl.clGetDeviceInfo(c->device->id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, GOP_CL_ANSWER(bits));
     return gop_fail(
         GOP_BAD_ARGUMENT,
         "opencl: an argument begins %zu bytes behind its memory's begin, expected a "

@@ -35,7 +35,7 @@ static gop_status describe(module *m, const char *name)
     cl_uint count = 0;
     cl_kernel kernel = GOP_CL_MAKE(&code, clCreateKernel, m->program, name);
     if (!kernel) return gop_cl_check(code, "clCreateKernel");
-    gop_cl.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof count, &count, NULL);
+    gop_cl.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, GOP_CL_ANSWER(count));
     gop_cl_append(m->text, TEXT, "%s\n", name);
     for (cl_uint i = 0; i < count; i++) {
         const cl_uint space = ask(kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER);
@@ -111,11 +111,11 @@ static gop_status check_group(const gop_cl_device *d, cl_kernel kernel,
 {
     size_t most = 1, axis[3] = {1, 1, 1}, fixed[3] = {0, 0, 0};
     const unsigned *const b = l->block;
-    gop_cl.clGetKernelWorkGroupInfo(kernel, d->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof most,
-                                    &most, NULL);
-    gop_cl.clGetDeviceInfo(d->id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof axis, axis, NULL);
+    gop_cl.clGetKernelWorkGroupInfo(kernel, d->id, CL_KERNEL_WORK_GROUP_SIZE,
+                                    GOP_CL_ANSWER(most));
+    gop_cl.clGetDeviceInfo(d->id, CL_DEVICE_MAX_WORK_ITEM_SIZES, GOP_CL_ANSWER(axis));
     gop_cl.clGetKernelWorkGroupInfo(kernel, d->id, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
-                                    sizeof fixed, fixed, NULL);
+                                    GOP_CL_ANSWER(fixed));
     if (fixed[0] && (fixed[0] != b[0] || fixed[1] != b[1] || fixed[2] != b[2]))
         return gop_fail(
             GOP_DEVICE_FAILED,
@@ -137,8 +137,8 @@ static gop_status check_local(const gop_cl_device *d, cl_kernel kernel, cl_uint 
                               const gop_kernel_launch *l)
 {
     cl_ulong all = 0;
-    gop_cl.clGetKernelWorkGroupInfo(kernel, d->id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof all, &all,
-                                    NULL);
+    gop_cl.clGetKernelWorkGroupInfo(kernel, d->id, CL_KERNEL_LOCAL_MEM_SIZE,
+                                    GOP_CL_ANSWER(all));
     for (cl_uint i = 0; i < count; i++)
         if (ask(kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER) == CL_KERNEL_ARG_ADDRESS_LOCAL)
             all += *(const cl_ulong *)l->arguments[i];
@@ -178,7 +178,7 @@ static gop_status start(gop_cl_ctx *c, cl_kernel kernel, const gop_kernel_launch
         items[d] = l->grid[d] * group[d];
         if (items[d] > 1) axes = d + 1;
     }
-    gop_cl.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof count, &count, NULL);
+    gop_cl.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, GOP_CL_ANSWER(count));
     GOP_TRY(check_group(c->device, kernel, l));
     GOP_TRY(check_local(c->device, kernel, count, l));
     for (cl_uint i = 0; i < count; i++) GOP_TRY(set_argument(c, kernel, l, i, &buffer[i]));

@@ -94,12 +94,10 @@ static cl_program from_cache(const gop_cl_device *d, const char *key, const char
 static void into_cache(cl_program program, const char *key)
 {
     size_t bytes = 0;
-    if (!key ||
-        gop_cl.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL))
+    if (!key || gop_cl.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, GOP_CL_ANSWER(bytes)))
         return;
     unsigned char *binary = bytes ? gop_services->alloc(bytes) : NULL;
-    if (binary &&
-        !gop_cl.clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL))
+    if (binary && !gop_cl.clGetProgramInfo(program, CL_PROGRAM_BINARIES, GOP_CL_ANSWER(binary)))
         gop_cl_cache_write(key, binary, bytes);
     gop_services->release(binary);
 }

@@ -25,6 +25,9 @@ extern gop_cl_table gop_cl; /* filled by gop_cl_load() */
 #define GOP_CL_MAKE(error, name, ...)                                                          \
     (gop_cl_fault("opencl." #name, error) ? NULL : gop_cl.name(__VA_ARGS__, error))
 
+/* The last arguments of a function that is asked: where it puts its answer. */
+#define GOP_CL_ANSWER(variable) sizeof(variable), &(variable), NULL
+
 int gop_cl_fault(const char *name, cl_int *error);
 /* The backend's profile(): the names of the functions called since it was started. */
 const char *gop_cl_trace(int start);
@@ -32,7 +35,7 @@ gop_status gop_cl_check(cl_int code, const char *function) GOP_MUST_CHECK;
 /* Adds the code to what gop_fail() has just been told. */
 gop_status gop_cl_with_code(gop_status status, cl_int code);
 const char *gop_cl_error_name(cl_int code);
-/* A buffer that was not made, in most of OpenCL's words for it since there is no memory. */
+/* A buffer was not made: most codes for that mean that there is no memory. */
 gop_status gop_cl_no_buffer(const gop_ctx *ctx, cl_int code, size_t bytes);
 
 /* ---- loader ---- */
@@ -127,6 +130,10 @@ typedef struct gop_cl_range {
     cl_mem buffer;
     int is_written;
 } gop_cl_range;
+
+/* A buffer of the host's memory, or of the device's own where that is NULL. */
+gop_status gop_cl_make_buffer(gop_cl_ctx *ctx, void *memory, size_t bytes,
+                              cl_mem *buffer) GOP_MUST_CHECK;
 
 /* The buffers of one launch: operands that overlap are in one. */
 typedef struct gop_cl_buffers {

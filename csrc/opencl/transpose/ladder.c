@@ -24,7 +24,7 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     (void)step;
     out.dtype = in.dtype = own->dtype;
     return GOP_CL_RUN(ctx, .build = &own->build,
-                      .items = own->chunk       ? gop_cl_ceil(pieces, own->chunk)
+                      .items = own->chunk       ? gop_ceil(pieces, own->chunk)
                                : own->has_plane ? pieces * own->wide
                                                 : pieces,
                       .group = own->wide, .rows = own->high,
@@ -142,8 +142,8 @@ static gop_status find_plane(const gop_task *task, gop_plan *plan)
 static void lay_tiles(planned *own, int side_x, int side_y)
 {
     struct plane *const p = &own->plane;
-    p->across = gop_cl_ceil(p->nx, side_x);
-    p->up = gop_cl_ceil(p->ny, side_y);
+    p->across = gop_ceil(p->nx, side_x);
+    p->up = gop_ceil(p->ny, side_y);
     p->tiles = p->across * p->up * own->axes.size;
     gop_cl_define(&own->build, " -DBATCH=%d", (int)own->axes.rank);
 }
@@ -193,7 +193,7 @@ static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task, gop_plan 
     int side = (int)task->tune[0] * (vector < 16 ? 2 : 1);
     while (side > 8 && (int64_t)side * side * items * vector > ctx->info.shared_per_block)
         side /= 2;
-    own->wide = (int)gop_cl_smaller(side * side, task->tune[1]);
+    own->wide = (int)gop_smaller(side * side, task->tune[1]);
     lay_tiles(own, side * items, side * items);
     gop_cl_define(&own->build, " -DVECTOR=%s -DSIDE=%d -DGROUP=%d", words[vector], side,
                   own->wide);
