@@ -98,8 +98,8 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, int is_turned,
                   gop_cl_is_double(dtype) ? " -DDOUBLE" : "", gop_cl_kinds[dtype].sum, lanes);
     memcpy(p, g, offsetof(gop_gemm, batch_rank)); /* these have the same order */
     if (is_turned) /* so has the product with rows and columns in each other's place */
-        *p = (struct product){g->n,     g->m,     g->k,       g->b_col,  g->b_row,
-                              g->a_col, g->a_row, g->out_col, g->out_row};
+        *p = (struct product){g->n,     g->m,       g->k,       g->b_col, g->b_row, g->a_col,
+                              g->a_row, g->out_col, g->out_row, 0,        1,        {0}};
     GOP_TRY(
         gop_cl_set_axes(&own->build, "batch ", g->batch_rank, g->extent, 3, stride, &p->batch));
     own->m = p->m;
