@@ -1,9 +1,9 @@
 /*
  * system.cl - the system of jacobi_step: arithmetic of its numbers, terms of a row, the update.
  *
- * Defined by the build: what a number T is (opencl/vector.cl); CSR where A is sparse, and INDEX,
- * the type of its indices; AXES, those of a stencil's grid, else 0, and its BOUNDARY (0 dirichlet,
- * 1 periodic, 2 neumann); ALPHA where the step has one.
+ * Defined by the build: what a number T is (opencl/vector.cl); CSR where A is sparse, and
+ * INDEX, the type of its indices; AXES of a stencil's grid, else 0, and its BOUNDARY (0
+ * dirichlet, 1 periodic, 2 neumann); ALPHA where the step has one.
  * docs/numerics.md states every rounding.
  */
 #include "opencl/divide.cl"
