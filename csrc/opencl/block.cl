@@ -10,32 +10,16 @@
 #if !defined(BLOCK_ROWS)
 #define BLOCK_ROWS LANES
 #endif
-#define HALF_OF_2(type) type
-#define HALF_OF_4(type) type##2
-#define HALF_OF_8(type) type##4
-#define HALF_OF_16(type) type##8
-#define HALF_OF(type) JOIN(HALF_OF_, LANES)(type)
-#define HALF_V HALF_OF(BASE) /* a vector of half as many */
-
-static V zip(HALF_V a, HALF_V b)
-{
-    V both = (V)(0);
-    both.even = a;
-    both.odd = b;
-    return both;
-}
 
 static void transpose_block(V row[BLOCK_ROWS])
 {
-#pragma unroll
-    for (int step = 1; step < LANES; step *= 2) {
+    UNROLLED for (int step = 1; step < LANES; step *= 2) {
         V next[BLOCK_ROWS];
-#pragma unroll
-        for (int i = 0; i < BLOCK_ROWS / 2; i++) {
-            next[2 * i] = zip(row[i].lo, row[i + BLOCK_ROWS / 2].lo);
-            next[2 * i + 1] = zip(row[i].hi, row[i + BLOCK_ROWS / 2].hi);
+        UNROLLED for (int i = 0; i < BLOCK_ROWS / 2; i++) {
+            const V other = row[i + BLOCK_ROWS / 2];
+            next[2 * i].even = row[i].lo, next[2 * i].odd = other.lo;
+            next[2 * i + 1].even = row[i].hi, next[2 * i + 1].odd = other.hi;
         }
-#pragma unroll
-        for (int i = 0; i < BLOCK_ROWS; i++) row[i] = next[i];
+        UNROLLED for (int i = 0; i < BLOCK_ROWS; i++) row[i] = next[i];
     }
 }

@@ -11,6 +11,7 @@
 
 #include "core/arrays/axes.h"
 #include "core/choice.h"
+#include "core/counts.h"
 #include "opencl/told.h"
 
 extern const gop_host *gop_services;
@@ -32,19 +33,17 @@ gop_status gop_cl_need_double(const gop_ctx *ctx, const char *op, gop_dtype dtyp
 const char *gop_cl_quotients(const gop_ctx *ctx);
 gop_status gop_cl_need_quotients(const gop_ctx *ctx, const char *op,
                                  gop_dtype dtype) GOP_MUST_CHECK;
-const char *gop_cl_device_name(const gop_ctx *ctx);
 /* The option where NVIDIA's compiler takes it: -cl-nv-maxrregcount=128 says that two
  * work-groups of 256 shall fit a compute unit, whose registers it would else give to one. */
 const char *gop_cl_registers(const gop_ctx *ctx, const char *option);
-/* Work-items of a work-group: so many, or what the device can. */
-int gop_cl_group(const gop_ctx *ctx, int64_t wanted);
 
 /* ---- numbers: what kernels are told of a dtype (opencl/vector.cl) ---- */
 
 typedef struct gop_cl_kind {
-    const char *base, *wrapping; /* a number's type; of signed integers the one that wraps */
-    const char *word;            /* BOOLEAN, SIGNED, .. */
-    int parts, bytes;            /* numbers of an element, and bytes of one */
+    const char *name, *base;    /* the dtype's, and a number's type; */
+    const char *wrapping, *sum; /* of signed integers the one that wraps; of sums in matmul */
+    const char *word;           /* BOOLEAN, SIGNED, .. */
+    int parts, bytes;           /* numbers of an element, and bytes of one */
 } gop_cl_kind;
 extern const gop_cl_kind gop_cl_kinds[GOP_NDTYPES];
 
@@ -57,19 +56,10 @@ static inline int gop_cl_is_double(gop_dtype dtype)
     return dtype == GOP_FLOAT64 || dtype == GOP_COMPLEX128;
 }
 
-static inline int64_t gop_cl_ceil(int64_t n, int64_t d)
+/* Work-items of a work-group: so many, or what the device can. */
+static inline int gop_cl_group(const gop_ctx *ctx, int64_t wanted)
 {
-    return n / d + (n % d != 0);
-}
-
-static inline int64_t gop_cl_smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline int64_t gop_cl_larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
+    return (int)gop_smaller(wanted, ctx->info.max_threads_per_block);
 }
 
 /* The type of numbers below `size` (opencl/axes.cl). */
@@ -83,8 +73,8 @@ static inline const char *gop_cl_index(int64_t size)
 static inline int64_t gop_cl_chunk(const gop_ctx *ctx, int64_t all, int64_t elements)
 {
     enum { LEAST = 1 << 14, CHUNKS_PER_UNIT = 16 };
-    const int64_t each = gop_cl_ceil(all, (int64_t)ctx->info.processors * CHUNKS_PER_UNIT);
-    return gop_cl_larger(each, gop_cl_ceil(LEAST, gop_cl_larger(elements, 1)));
+    const int64_t each = gop_ceil(all, (int64_t)ctx->info.processors * CHUNKS_PER_UNIT);
+    return gop_larger(each, gop_ceil(LEAST, gop_larger(elements, 1)));
 }
 
 /* What a build for a CPU defines if a result of so many bytes is to be stored past the caches.
@@ -92,7 +82,7 @@ static inline int64_t gop_cl_chunk(const gop_ctx *ctx, int64_t all, int64_t elem
 static inline const char *gop_cl_streamed(const gop_ctx *ctx, int64_t bytes)
 {
     enum { MOST = 1 << 24 };
-    return bytes > gop_cl_smaller(ctx->info.l2 / 2, MOST) ? " -DSTREAMED" : "";
+    return bytes > gop_smaller(ctx->info.l2 / 2, MOST) ? " -DSTREAMED" : "";
 }
 
 /* LANES of a block of items that a CPU transposes in registers (opencl/block.cl). */
@@ -116,29 +106,44 @@ typedef struct gop_cl_build {
     char options[GOP_CL_OPTIONS];
 } gop_cl_build;
 
-/* Adds to it, as printf. */
-void gop_cl_define(gop_cl_build *build, const char *format, ...) GOP_PRINTF(2, 3);
+/* Adds to a text, as printf; to the options of a build. */
+void gop_cl_append(char *text, size_t room, const char *format, ...) GOP_PRINTF(3, 4);
+#define gop_cl_define(build, ...)                                                              \
+    gop_cl_append((build)->options, sizeof(build)->options, __VA_ARGS__)
 
 typedef struct gop_cl_operand {
     const gop_array *array;
     int is_written;
     int64_t shift; /* items that it begins further on */
 } gop_cl_operand;
-#define GOP_CL_READS(array) ((gop_cl_operand){array, 0, 0})
-#define GOP_CL_WRITES(array) ((gop_cl_operand){array, 1, 0})
+#define GOP_CL_READS(array) GOP_CL_READS_AT(array, 0)
+#define GOP_CL_WRITES(array) GOP_CL_WRITES_AT(array, 0)
+#define GOP_CL_READS_AT(array, shift) ((gop_cl_operand){array, 0, shift})
+#define GOP_CL_WRITES_AT(array, shift) ((gop_cl_operand){array, 1, shift})
 
 /* A number or a struct; with NULL so many bytes of local memory. Of no bytes: left out. */
 typedef struct gop_cl_value {
     size_t bytes;
     const void *at;
 } gop_cl_value;
-#define GOP_CL_VALUE(variable) GOP_CL_VALUE_IF(1, variable)
+#define GOP_CL_BYTES(bytes, at) ((gop_cl_value){bytes, at})
+#define GOP_CL_LOCAL(bytes) GOP_CL_BYTES(bytes, NULL)
+#define GOP_CL_VALUE(variable) GOP_CL_BYTES(sizeof(variable), &(variable))
 #define GOP_CL_VALUE_IF(condition, variable)                                                   \
-    ((gop_cl_value){(condition) ? sizeof(variable) : 0, &(variable)})
+    GOP_CL_BYTES((condition) ? sizeof(variable) : 0, &(variable))
 /* A struct that ends with axes: of so many operands. */
 #define GOP_CL_VALUE_OF_AXES(operands, variable)                                               \
-    ((gop_cl_value){sizeof(variable) - (OPERANDS_TOLD - operands) * sizeof(long[MOST_AXES]),   \
-                    &(variable)})
+    GOP_CL_BYTES(sizeof(variable) - (OPERANDS_TOLD - operands) * sizeof(long[MOST_AXES]),      \
+                 &(variable))
+
+/* So many numbers in a dtype's precision; `narrow` is for those of float32. */
+static inline gop_cl_value gop_cl_numbers(gop_dtype dtype, int count, const double *number,
+                                          float *narrow)
+{
+    for (int i = 0; i < count; i++) narrow[i] = (float)number[i];
+    if (gop_cl_is_double(dtype)) return GOP_CL_BYTES((size_t)count * sizeof *number, number);
+    return GOP_CL_BYTES((size_t)count * sizeof *narrow, narrow);
+}
 
 /* Arguments are the operands, each with its place, up to the first without an array; then the
  * values. */
@@ -152,6 +157,7 @@ typedef struct gop_cl_launch {
 } gop_cl_launch;
 
 gop_status gop_cl_run(gop_ctx *ctx, const gop_cl_launch *launch) GOP_MUST_CHECK;
+#define GOP_CL_RUN(ctx, ...) gop_cl_run(ctx, &(gop_cl_launch){__VA_ARGS__})
 
 /* `count` items of a task's scratch memory, as an operand. */
 static inline gop_array gop_cl_in_scratch(void *scratch, size_t at, gop_dtype dtype,
@@ -164,7 +170,9 @@ static inline gop_array gop_cl_in_scratch(void *scratch, size_t at, gop_dtype dt
 }
 
 /* GOP_REFUSED with "<op>: kernel '<row>' " before the sentence. */
-gop_status gop_cl_refuse(const gop_cl_build *build, const char *format, ...) GOP_PRINTF(2, 3);
+#define gop_cl_refuse(build, sentence, ...)                                                    \
+    gop_fail(GOP_REFUSED, "%s: kernel '%s' " sentence, (build)->names->op,                     \
+             (build)->names->row, ##__VA_ARGS__)
 /* Refuses work-groups, or local memory, larger than the device has. */
 gop_status gop_cl_need_group(const gop_ctx *ctx, const gop_cl_build *build, int64_t items,
                              int64_t local) GOP_MUST_CHECK;
@@ -182,6 +190,8 @@ gop_status gop_cl_set_axes(const gop_cl_build *build, const char *kind, int rank
 
 /* ---- ladders ---- */
 
+#define GOP_CL_REALS (1u << GOP_FLOAT32 | 1u << GOP_FLOAT64)
+#define GOP_CL_COMPLEXES (1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128)
 /* A tunable of one-dimensional work-groups. */
 /* clang-format off */
 #define GOP_CL_GROUP {"group", 4, {256, 64, 128, 512}}

@@ -22,17 +22,28 @@
 #define PARTS 1
 #endif
 
+/* A loop of constants: its arrays are registers. */
+#define UNROLLED _Pragma("unroll")
+
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
+
+/* The type, or the function, of vectors of n numbers: WIDE(4, float). */
+#define WIDE_1(type) type
+#define WIDE_2(type) type##2
+#define WIDE_4(type) type##4
+#define WIDE_8(type) type##8
+#define WIDE_16(type) type##16
+#define WIDE(n, type) JOIN(WIDE_, n)(type)
+
 #if LANES == 1
-#define OF(type) type
 #define LOAD(i, p) (p)[i]
 #define STORE(v, i, p) ((p)[i] = (v))
 #else
-#define OF(type) JOIN(type, LANES)
 #define LOAD(i, p) JOIN(vload, LANES)(i, p)
 #define STORE(v, i, p) JOIN(vstore, LANES)(v, i, p)
 #endif
+#define OF(type) WIDE(LANES, type)
 #define CONVERT(type) OF(JOIN(convert_, type))
 #define AS(type) OF(JOIN(as_, type))
 #define V OF(BASE)
@@ -48,14 +59,6 @@
 #define FETCH(p) __builtin_prefetch((const void *)(size_t)(p))
 #endif
 #endif
-
-/* The same of any width, which is a number: WIDE(4, float). */
-#define WIDE_1(type) type
-#define WIDE_2(type) type##2
-#define WIDE_4(type) type##4
-#define WIDE_8(type) type##8
-#define WIDE_16(type) type##16
-#define WIDE(n, type) JOIN(WIDE_, n)(type)
 
 /* An operand of a kernel: a buffer, and the place of its first item in it. */
 #define FROM(type, name) __global const type *name, long name##_at

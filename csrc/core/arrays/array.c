@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/arrays/array.h"
-#include "core/arrays/axes.h"
+#include "core/arrays/bounds.h"
 
 /* ---- dtypes ---- */
 
@@ -259,27 +259,14 @@ int gop_array_is_item_aligned(const gop_array *array)
     return (bits & (uint64_t)(gop_array_item(array) - 1)) == 0;
 }
 
-/* The bytes an array can touch: [low, high). */
-static void bounds(const gop_array *array, uint64_t *low, uint64_t *high)
-{
-    *low = *high = (uintptr_t)array->data;
-    if (gop_array_size(array) == 0) return;
-    for (int d = 0; d < array->ndim; d++) {
-        const uint64_t span =
-            (uint64_t)(array->shape[d] - 1) * gop_magnitude(array->strides[d]);
-        if (array->strides[d] < 0) *low -= span;
-        else *high += span;
-    }
-    *high += (uint64_t)gop_array_item(array);
-}
-
 /* Addresses alone decide: they are unique over the host and all devices, and one memory can be
  * known as two backends' (the host's). */
 int gop_array_may_overlap(const gop_array *a, const gop_array *b)
 {
-    uint64_t a_low, a_high, b_low, b_high;
-    bounds(a, &a_low, &a_high);
-    bounds(b, &b_low, &b_high);
+    uintptr_t a_low, a_high, b_low, b_high;
+    if (gop_array_size(a) == 0 || gop_array_size(b) == 0) return 0;
+    gop_array_bounds(a, gop_array_item(a), &a_low, &a_high);
+    gop_array_bounds(b, gop_array_item(b), &b_low, &b_high);
     return a_low < b_high && b_low < a_high;
 }
 

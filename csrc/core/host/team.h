@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "core/counts.h"
 #include "core/host/threads.h"
 
 #if defined(__x86_64__)
@@ -58,11 +59,6 @@ typedef struct job {
     char taken[GOP_MAX_THREADS]; /* numbers of its workers: 1 to wanted */
 } job;
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t now(void)
 {
     struct timespec t;
@@ -92,7 +88,7 @@ static int do_piece(job *j, int worker)
     const int64_t front = (int64_t)(dealt % BACK), back = (int64_t)(dealt / BACK);
     if (front + back >= j->pieces) return 0;
     const int64_t begin = (worker ? j->pieces - 1 - back : front) * j->grain;
-    j->body(j->argument, begin, begin + smaller(j->items - begin, j->grain), worker);
+    j->body(j->argument, begin, begin + gop_smaller(j->items - begin, j->grain), worker);
     return 1;
 }
 

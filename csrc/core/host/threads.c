@@ -225,7 +225,7 @@ static void call_workers(int count)
 {
     pthread_mutex_lock(&pool.lock);
     start_workers(count);
-    for (int64_t k = smaller(count, pool.asleep); k > 0; k--) {
+    for (int64_t k = gop_smaller(count, pool.asleep); k > 0; k--) {
         pool.asleep--;
         pool.called++;
         pthread_cond_signal(&pool.work);
@@ -336,7 +336,7 @@ static gop_status run_alone(int64_t items, int64_t grain, gop_body body, void *a
 {
     for (int64_t i = 0; i < items; i += grain) {
         if (i > 0) GOP_TRY(gop_interrupted());
-        body(argument, i, i + smaller(items - i, grain), 0);
+        body(argument, i, i + gop_smaller(items - i, grain), 0);
     }
     return GOP_OK;
 }
@@ -355,7 +355,7 @@ static gop_status run_pieces(int is_brief, int workers, int64_t items, int64_t g
     j.grain = grain;
     while (items / j.grain > INT32_MAX) j.grain *= 2; /* pieces are counted in 32 bits */
     j.pieces = items / j.grain + (items % j.grain != 0);
-    return hand_out(&j, (int)smaller(j.pieces, workers) - 1);
+    return hand_out(&j, (int)gop_smaller(j.pieces, workers) - 1);
 }
 
 gop_status gop_parallel(int64_t items, int64_t grain, gop_body body, void *argument)

@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "core/core.h"
+#include "core/counts.h"
 #include "core/arrays/axes.h"
 #include "core/arrays/half.h"
 #include "core/arrays/index.h"
@@ -46,11 +47,6 @@
 #define GOP_ROW_LISTED(op, kernel) &op##_##kernel##_row,
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
-
-static inline int64_t gop_smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 typedef struct gop_c64 {
     float re, im;

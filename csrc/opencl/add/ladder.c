@@ -26,17 +26,14 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const planned *const own = GOP_OWN(const planned, task->plan);
     (void)step;
-    return gop_cl_run(
-        ctx,
-        &(gop_cl_launch){
-            .build = &own->build,
-            .items = gop_cl_ceil(own->axes.size, own->each),
-            .group = own->group,
-            .operand = {GOP_CL_WRITES(&task->out[0]), GOP_CL_READS(&task->in[0]),
-                        GOP_CL_READS(&task->in[1]), GOP_CL_READS(&task->in[task->nin - 1])},
-            .value = {GOP_CL_VALUE_IF(own->has_axes, own->axes),
-                      GOP_CL_VALUE_IF(!own->has_axes, own->axes.size),
-                      GOP_CL_VALUE_IF(own->has_axes && own->each > 1, own->each)}});
+    return GOP_CL_RUN(ctx, .build = &own->build, .items = gop_ceil(own->axes.size, own->each),
+                      .group = own->group,
+                      .operand = {GOP_CL_WRITES(&task->out[0]), GOP_CL_READS(&task->in[0]),
+                                  GOP_CL_READS(&task->in[1]),
+                                  GOP_CL_READS(&task->in[task->nin - 1])},
+                      .value = {GOP_CL_VALUE_IF(own->has_axes, own->axes),
+                                GOP_CL_VALUE_IF(!own->has_axes, own->axes.size),
+                                GOP_CL_VALUE_IF(own->has_axes && own->each > 1, own->each)});
 }
 
 /* What plans have in common, for vectors of so many numbers. */
@@ -77,7 +74,7 @@ static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, gop_plan *
     for (int i = 0; i < task->nin; i++) is_new &= task->in[i].data != task->out[0].data;
     GOP_TRY(begin(ctx, task, item < 4 ? 16 : VECTOR / item, plan));
     if (is_new) gop_cl_define(&own->build, "%s", gop_cl_streamed(ctx, own->axes.size * item));
-    own->each = gop_cl_ceil(gop_cl_chunk(ctx, own->axes.size, 1), VECTOR) * VECTOR;
+    own->each = gop_ceil(gop_cl_chunk(ctx, own->axes.size, 1), VECTOR) * VECTOR;
     return GOP_OK;
 }
 
@@ -87,7 +84,7 @@ static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task, gop_plan 
     const gop_elementwise *e = &task->geometry.elementwise;
     const int64_t item = gop_cl_item(task->in[0].dtype);
     const int64_t most = 16 / gop_cl_kinds[task->in[0].dtype].parts; /* of 16 lanes */
-    const int64_t items = gop_cl_smaller(gop_cl_larger(task->tune[0] / item, 1), most);
+    const int64_t items = gop_smaller(gop_larger(task->tune[0] / item, 1), most);
     planned *const own = GOP_OWN(planned, plan);
     int is_plain = e->rank == 1 && e->stride[0][0] == 1, numbers = 0;
     uintptr_t bits = (uintptr_t)task->out[0].data; /* whether vectors may be read there */
@@ -115,10 +112,9 @@ static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task, gop_plan 
     "64 MiB float32: 0.67 to 0.92 of the cpu backend's speed in three runs, naive 0.03: PoCL " \
     "3.1 on two cores of an AMD EPYC, 2026-11-28"
 
-#define FLOATS (1u << GOP_FLOAT16 | 1u << GOP_BFLOAT16 | 1u << GOP_FLOAT32 | 1u << GOP_FLOAT64)
 #define DTYPES_add GOP_EVERY_DTYPE
 #define DTYPES_multiply_add GOP_EVERY_DTYPE
-#define DTYPES_fma FLOATS
+#define DTYPES_fma (1u << GOP_FLOAT16 | 1u << GOP_BFLOAT16 | GOP_CL_REALS)
 #define DTYPES(op) DTYPES_##op
 
 /* clang-format off */

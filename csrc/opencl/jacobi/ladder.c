@@ -27,13 +27,12 @@ typedef struct solver {
 static size_t vector_bytes(const gop_task *task)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
-    return (size_t)gop_cl_ceil(g->n * g->k * gop_cl_item(task->in[0].dtype), 256) * 256;
+    return (size_t)gop_ceil(g->n * g->k * gop_cl_item(task->in[0].dtype), 256) * 256;
 }
 static size_t bytes_of(const gop_task *task)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
-    return 3 * vector_bytes(task) +
-           (size_t)gop_cl_ceil((g->n / LEAF + 1) * g->k * 8, 256) * 256;
+    return 3 * vector_bytes(task) + (size_t)gop_ceil((g->n / LEAF + 1) * g->k * 8, 256) * 256;
 }
 
 /* Column c of an array, or zeros, to that of another; numbers lie so far apart. */
@@ -43,13 +42,11 @@ static gop_status copy_column(const solver *s, int64_t c, const gop_array *from,
 {
     const int64_t n = s->solve.task->geometry.jacobi.n;
     if (n == 0) return GOP_OK;
-    return gop_cl_run(
-        s->ctx, &(gop_cl_launch){.build = &s->columns,
-                                 .items = n,
-                                 .group = gop_cl_group(s->ctx, GROUP),
-                                 .operand = {{from, 0, c * from_col}, {to, 1, c * to_col}},
-                                 .value = {GOP_CL_VALUE(n), GOP_CL_VALUE(from_row),
-                                           GOP_CL_VALUE(to_row), GOP_CL_VALUE(is_zero)}});
+    return GOP_CL_RUN(
+        s->ctx, .build = &s->columns, .items = n, .group = gop_cl_group(s->ctx, GROUP),
+        .operand = {GOP_CL_READS_AT(from, c * from_col), GOP_CL_WRITES_AT(to, c * to_col)},
+        .value = {GOP_CL_VALUE(n), GOP_CL_VALUE(from_row), GOP_CL_VALUE(to_row),
+                  GOP_CL_VALUE(is_zero)});
 }
 
 /* Between a float64 array of the device, without gaps, and the host. */
@@ -77,15 +74,12 @@ static gop_status sum_leaves(const gop_leaf_sums *of, int64_t first, int64_t col
     const int group = gop_cl_group(s->ctx, GROUP);
     gop_array leaf = s->leaf;
     leaf.shape[0] = of->leaves * columns;
-    GOP_TRY(gop_cl_run(
-        s->ctx,
-        &(gop_cl_launch){.build = &s->columns,
-                         .kernel = "jacobi_leaves_kernel",
-                         .items = leaf.shape[0] * group,
-                         .group = group,
-                         .operand = {{&s->vector[2], 0, first * n}, GOP_CL_WRITES(&leaf)},
-                         .value = {GOP_CL_VALUE(n), GOP_CL_VALUE(of->leaves),
-                                   GOP_CL_VALUE(scale), GOP_CL_VALUE(is_largest)}}));
+    GOP_TRY(
+        GOP_CL_RUN(s->ctx, .build = &s->columns, .kernel = "jacobi_leaves_kernel",
+                   .items = leaf.shape[0] * group, .group = group,
+                   .operand = {GOP_CL_READS_AT(&s->vector[2], first * n), GOP_CL_WRITES(&leaf)},
+                   .value = {GOP_CL_VALUE(n), GOP_CL_VALUE(of->leaves), GOP_CL_VALUE(scale),
+                             GOP_CL_VALUE(is_largest)}));
     return bring(s, &leaf, of->leaf);
 }
 
@@ -110,7 +104,7 @@ static solver *begin(gop_ctx *ctx, const gop_task *task)
     static const gop_cl_names copy = {.source = "jacobi/columns",
                                       .kernel = "jacobi_copy_kernel"};
     const int64_t n = task->geometry.jacobi.n, k = task->geometry.jacobi.k;
-    const int64_t leaves = gop_cl_ceil(n, LEAF);
+    const int64_t leaves = gop_ceil(n, LEAF);
     const int64_t rows = task->nout > 1 ? task->out[1].shape[0] : 0;
     const gop_dtype dtype = task->in[0].dtype;
     const size_t numbers = (size_t)((leaves + 5 + rows) * k);
@@ -182,22 +176,19 @@ static gop_status by_steps(const gop_ctx *ctx, const gop_task *task, gop_plan *p
         return gop_fail(GOP_BAD_TYPE,
                         "jacobi: %s has no float64, in which norms of residuals are; use "
                         "jacobi_step there, or another device such as 'cpu'",
-                        gop_cl_device_name(ctx));
+                        ctx->info.name);
     plan->launch = solve;
     GOP_TRY(gop_jacobi_plan_steps(ctx, task, NULL, plan));
     plan->scratch = bytes_of(task) + GOP_OWN(const gop_jacobi_steps, plan)->scratch;
     return GOP_OK;
 }
 
-#define EVERY                                                                                  \
-    (1u << GOP_FLOAT32 | 1u << GOP_FLOAT64 | 1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128)
-
 /* clang-format off */
 #define ROWS(ROW, op, stem) \
     ROW(op, stem, repeated, by_steps, \
         .note = "the best steps that take the system, on the device; the host judges a few " \
                 "numbers at each check", \
-        .lecture = "simple iteration", .dtypes = EVERY)
+        .lecture = "simple iteration", .dtypes = GOP_CL_REALS | GOP_CL_COMPLEXES)
 #define CANDIDATES(op) {.row = &op##_repeated_row, .why = "the steps of jacobi_step's choice"},
 /* clang-format on */
 

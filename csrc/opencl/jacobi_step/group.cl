@@ -18,16 +18,12 @@ static void add_terms(__global const T *const row[HELD], __global const T *x, in
                       LANE sum[HELD])
 {
     LANE a[BATCH][HELD], of_x[BATCH];
-#pragma unroll
-    for (int b = 0; b < batch; b++) {
-#pragma unroll
-        for (int r = 0; r < HELD; r++) a[b][r] = READ(row[r] + b * TREE_LANES);
+    UNROLLED for (int b = 0; b < batch; b++) {
+        UNROLLED for (int r = 0; r < HELD; r++) a[b][r] = READ(row[r] + b * TREE_LANES);
         of_x[b] = READ(x + b * TREE_LANES);
     }
-#pragma unroll
-    for (int b = 0; b < batch; b++)
-#pragma unroll
-        for (int r = 0; r < HELD; r++) sum[r] = fma(a[b][r], of_x[b], sum[r]);
+    UNROLLED for (int b = 0; b < batch; b++)
+        UNROLLED for (int r = 0; r < HELD; r++) sum[r] = fma(a[b][r], of_x[b], sum[r]);
 }
 
 static T within(LANE sum)
@@ -50,8 +46,7 @@ static void add_lanes(const struct operands o, const struct system s, const stru
 #if defined(VECTORS)
     __global const T *x = o.x + c * s.x_col + begin, *from[HELD];
     int terms = (int)min(begin / LEAF * LEAF + LEAF, s.n) - (int)begin; /* from the first on */
-#pragma unroll
-    for (int r = 0; r < HELD; r++) {
+    UNROLLED for (int r = 0; r < HELD; r++) {
         from[r] = o.a + min(row.i + r, s.last - 1) * s.a_row + begin;
         sum[r] = NOTHING;
     }
@@ -59,16 +54,13 @@ static void add_lanes(const struct operands o, const struct system s, const stru
         batch = terms >= (BATCH - 1) * TREE_LANES + WIDTH ? BATCH : 1;
         if (batch == BATCH) add_terms(from, x, BATCH, sum);
         else add_terms(from, x, 1, sum);
-#pragma unroll
-        for (int r = 0; r < HELD; r++) from[r] += batch * TREE_LANES;
+        UNROLLED for (int r = 0; r < HELD; r++) from[r] += batch * TREE_LANES;
     }
     if (terms <= 0) return; /* fewer than a vector has */
-#pragma unroll
-    for (int r = 0; r < HELD; r++) {
+    UNROLLED for (int r = 0; r < HELD; r++) {
         T lane[WIDTH];
         JOIN(vstore, WIDTH)(sum[r], 0, lane);
-#pragma unroll
-        for (int l = 0; l < WIDTH; l++)
+        UNROLLED for (int l = 0; l < WIDTH; l++)
             if (l < terms) lane[l] = fma(from[r][l], x[l], lane[l]);
         sum[r] = JOIN(vload, WIDTH)(0, lane);
     }
@@ -92,8 +84,7 @@ __kernel void jacobi_step_group_kernel(SYSTEM)
         for (long first = 0; first < leaves; first += TEAMS) {
             LANE sum[HELD];
             add_lanes(o, s, row, (first + team) * LEAF + t * WIDTH, c, sum);
-#pragma unroll
-            for (int r = 0; r < HELD; r++) lane[r][me] = sum[r];
+            UNROLLED for (int r = 0; r < HELD; r++) lane[r][me] = sum[r];
             barrier(CLK_LOCAL_MEM_FENCE);
             for (int d = TEAM / 2; d > 0; d /= 2) {
                 for (int r = 0; t < d && r < HELD; r++) lane[r][me] += lane[r][me + d];

@@ -28,7 +28,7 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     const gop_jacobi *g = &task->geometry.jacobi;
     const gop_dtype dtype = task->in[0].dtype;
     const gop_scalar *const given = p->has_alpha ? &p->alpha : &p->omega;
-    const float narrow[2] = {(float)given->f[0], (float)given->f[1]};
+    float narrow[2];
     const gop_array *const f = &task->in[p->csr ? 3 : 1];
     const int64_t n = g->n, steps = task->plan->steps;
     struct system s = {.stored = p->csr ? task->in[0].shape[0] : 0,
@@ -38,24 +38,20 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
                        .each = (int)own->each};
     memcpy(&s, g, offsetof(gop_jacobi, index64)); /* n, k and strides, in the same order */
     memcpy(s.extent, p->grid.extent, sizeof s.extent);
-    const int64_t items = gop_cl_ceil(s.last - s.first, own->each);
+    const int64_t items = gop_ceil(s.last - s.first, own->each);
     if (items <= 0 || g->k == 0) return GOP_OK;
     /* What is not there, or is empty, is another operand: nobody reads it. */
     const gop_array *const a = p->csr && s.stored == 0 ? f : &task->in[0];
     const gop_array *const indices = p->csr && s.stored > 0 ? &task->in[1] : f;
-    return gop_cl_run(
-        ctx,
-        &(gop_cl_launch){
-            .build = &own->build,
-            .items = items * (own->together ? own->group : 1),
-            .group = own->group,
-            .operand = {GOP_CL_READS(a), GOP_CL_READS(indices),
-                        GOP_CL_READS(p->csr ? &task->in[2] : f), GOP_CL_READS(f),
-                        GOP_CL_READS(&task->in[p->csr ? 4 : 2]), GOP_CL_WRITES(&task->out[0]),
-                        GOP_CL_WRITES(&task->out[task->nout - 1])},
-            .value = {GOP_CL_VALUE(s),
-                      {(size_t)gop_cl_item(dtype),
-                       gop_cl_is_double(dtype) ? (const void *)given->f : narrow}}});
+    return GOP_CL_RUN(
+        ctx, .build = &own->build, .items = items * (own->together ? own->group : 1),
+        .group = own->group,
+        .operand = {GOP_CL_READS(a), GOP_CL_READS(indices),
+                    GOP_CL_READS(p->csr ? &task->in[2] : f), GOP_CL_READS(f),
+                    GOP_CL_READS(&task->in[p->csr ? 4 : 2]), GOP_CL_WRITES(&task->out[0]),
+                    GOP_CL_WRITES(&task->out[task->nout - 1])},
+        .value = {GOP_CL_VALUE(s),
+                  gop_cl_numbers(dtype, gop_cl_kinds[dtype].parts, given->f, narrow)});
 }
 
 /* About so many. */
@@ -64,7 +60,7 @@ static int64_t terms_of_row(const gop_task *task)
     const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
     const int64_t n = task->geometry.jacobi.n;
     if (p->grid.axes) return 2 * p->grid.axes + 1;
-    return p->csr ? gop_cl_ceil(task->in[0].shape[0], n ? n : 1) : n;
+    return p->csr ? gop_ceil(task->in[0].shape[0], n ? n : 1) : n;
 }
 
 /* What a row's kernel is built with. Cuts the call into slices of rows, far below 100 ms each.
@@ -83,9 +79,8 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, gop_plan *plan
     gop_cl_define(&own->build, "-DBASE=%s -D%s -DLANES=1%s%s", gop_cl_kinds[dtype].base,
                   gop_cl_kinds[dtype].word, is_double ? " -DDOUBLE" : "",
                   p->has_alpha ? " -DALPHA" : gop_cl_quotients(ctx));
-    if (p->csr) gop_cl_define(&own->build, " -DCSR -DINDEX=%s", g->index64 ? "long" : "int");
-    else if (p->grid.axes)
-        gop_cl_define(&own->build, " -DAXES=%d -DBOUNDARY=%d", p->grid.axes, p->grid.bc);
+    gop_cl_define(&own->build, " -DAXES=%d -DBOUNDARY=%d -DINDEX=%s%s", p->grid.axes,
+                  (int)p->grid.bc, g->index64 ? "long" : "int", p->csr ? " -DCSR" : "");
     const double terms = (double)g->n * (double)terms_of_row(task);
     const double steps = terms * (double)g->k / (gop_cl_is_cpu(ctx) ? 0x1p28 : 0x1p33);
     plan->steps = steps <= 1 ? 1 : steps > (double)g->n ? g->n : (int64_t)steps;
@@ -112,7 +107,7 @@ static gop_status by_groups(const gop_ctx *ctx, const gop_task *task, gop_plan *
     planned *const own = GOP_OWN_OF_STEP(planned, plan);
     const int wide = task->in[0].dtype == GOP_FLOAT32 ? 4 : 2;
     const int is_vector = has_vectors(task, wide), width = is_vector ? wide : 1;
-    const int64_t leaves = gop_cl_ceil(task->geometry.jacobi.n, LEAF);
+    const int64_t leaves = gop_ceil(task->geometry.jacobi.n, LEAF);
     if (task->call->params.jacobi_step.grid.axes)
         return gop_cl_refuse(&own->build,
                              "takes a matrix, got a stencil; kernel 'rows' takes those");
@@ -168,12 +163,10 @@ static gop_status by_rows(const gop_ctx *ctx, const gop_task *task, gop_plan *pl
         gop_cl_define(&own->build, " -DFEW=%d%s", few,
                       longest > 0 && longest <= few ? " -DALL_FEW" : "");
     own->group = is_cpu ? 1 : gop_cl_group(ctx, task->tune[0]);
-    own->each =
-        is_cpu ? gop_cl_chunk(ctx, gop_cl_ceil(g->n, plan->steps), terms_of_row(task)) : 1;
+    own->each = is_cpu ? gop_cl_chunk(ctx, gop_ceil(g->n, plan->steps), terms_of_row(task)) : 1;
     if (has_columns) /* few and long pieces of columns */
         own->each =
-            gop_cl_ceil(gop_cl_ceil(g->n, plan->steps * OF_COLUMNS * ctx->info.processors),
-                        SIDE) *
+            gop_ceil(gop_ceil(g->n, plan->steps * OF_COLUMNS * ctx->info.processors), SIDE) *
             SIDE;
     return GOP_OK;
 }
@@ -190,20 +183,17 @@ static int has_short_rows(const gop_ctx *ctx, const gop_task *task)
            longest <= LONGEST;
 }
 
-#define EVERY                                                                                  \
-    (1u << GOP_FLOAT32 | 1u << GOP_FLOAT64 | 1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128)
-
 /* clang-format off */
 #define ROWS(ROW, op, stem) \
     ROW(op, stem, group, by_groups, \
         .note = "a leaf a team of work-items, which read neighbours and fold its lanes in local " \
                 "memory; of dense rows vectors, of several rows at once", \
         .tunables = {{"group", 3, {128, 64, 256}}, {"held", 3, {4, 2, 1}}, \
-                     {"batch", 3, {4, 2, 8}}}, .dtypes = EVERY) \
+                     {"batch", 3, {4, 2, 8}}}, .dtypes = GOP_CL_REALS | GOP_CL_COMPLEXES) \
     ROW(op, stem, rows, by_rows, \
         .note = "a row a work-item, short ones in registers; on a CPU a chunk of them, with " \
                 "vectors along dense ones, or across them where they have the same terms", \
-        .tunables = {GOP_CL_GROUP}, .dtypes = EVERY)
+        .tunables = {GOP_CL_GROUP}, .dtypes = GOP_CL_REALS | GOP_CL_COMPLEXES)
 #define CANDIDATES(op) \
     {.row = &op##_rows_row, .suits = has_short_rows, \
      .when = "CPU devices; on GPUs stencils, and CSR matrices of rows of 16 terms in the mean " \

@@ -13,49 +13,38 @@
 #define VECTOR_LOAD JOIN(vload, WIDTH)
 #define VECTOR_STORE JOIN(vstore, WIDTH)
 
-#if defined(VECTORS)
-
-/* A leaf of m terms, a half of its lanes at a time: these are registers. */
-static T leaf_of(__global const T *a, __global const T *x, int m)
+/* Terms begin to end of a row: a leaf. */
+static T leaf(const struct operands o, const struct system s, const struct row row, long begin,
+              long end, long c)
 {
-    enum { HALF = TREE_LANES / 2 / WIDTH };
     T lane[TREE_LANES];
+#if defined(VECTORS) /* a half of the lanes at a time: these are registers */
+    enum { width = TREE_LANES, HALF = width / 2 / WIDTH };
+    __global const T *const a = o.a + row.i * s.a_row + begin;
+    __global const T *const x = o.x + c * s.x_col + begin;
+    const int m = (int)(end - begin);
     for (int from = 0; from < TREE_LANES; from += TREE_LANES / 2) {
         VECTOR sum[HALF];
         int p = from;
         for (int v = 0; v < HALF; v++) sum[v] = NOTHING;
         for (; p + TREE_LANES / 2 <= m; p += TREE_LANES)
-#pragma unroll
-            for (int v = 0; v < HALF; v++)
+            UNROLLED for (int v = 0; v < HALF; v++)
                 sum[v] = fma(VECTOR_LOAD(v, a + p), VECTOR_LOAD(v, x + p), sum[v]);
         for (int v = 0; v < HALF; v++) VECTOR_STORE(sum[v], v, lane + from);
         for (int l = 0; p + l < m && l < TREE_LANES / 2; l++)
             lane[from + l] = fma(a[p + l], x[p + l], lane[from + l]);
     }
-    for (int d = TREE_LANES / 2; d > 0; d /= 2)
-        for (int l = 0; l < d; l++) lane[l] += lane[l + d];
-    return lane[0];
-}
-#endif
-
-static T leaf(const struct operands o, const struct system s, const struct row row, long begin,
-              long end, long c)
-{
-#if defined(VECTORS)
-    return leaf_of(o.a + row.i * s.a_row + begin, o.x + c * s.x_col + begin,
-                   (int)(end - begin));
 #else
-    T lane[TREE_LANES];
     int width = 1; /* lanes that are in use, of which those without a term are NOTHING */
     while (width < TREE_LANES && width < end - begin) width *= 2;
     for (int l = 0; l < width; l++) lane[l] = NOTHING;
     for (long first = begin; first < end; first += TREE_LANES)
         for (int l = 0; l < min((long)TREE_LANES, end - first); l++)
             lane[l] = add_term(o, s, row, first + l, c, lane[l]);
+#endif
     for (int d = width / 2; d > 0; d /= 2)
         for (int l = 0; l < d; l++) lane[l] += lane[l + d];
     return lane[0];
-#endif
 }
 
 /* Loops would have them in memory. */
@@ -73,24 +62,18 @@ static T sum_of_few(const struct operands o, const struct system s, const struct
     __global const INDEX *const index = o.indices + row.begin;
     __global const T *const from = o.a + row.begin;
     UINDEX k[FEW];
-#pragma unroll
-    for (int p = 0; p < FEW; p++) k[p] = (UINDEX)index[min(p, last)];
-#pragma unroll
-    for (int p = 0; p < FEW; p++) a[p] = from[min(p, last)];
-#pragma unroll
-    for (int p = 0; p < FEW; p++) k[p] = k[p] < (UINDEX)s.n ? k[p] : 0;
+    UNROLLED for (int p = 0; p < FEW; p++) k[p] = (UINDEX)index[min(p, last)];
+    UNROLLED for (int p = 0; p < FEW; p++) a[p] = from[min(p, last)];
+    UNROLLED for (int p = 0; p < FEW; p++) k[p] = k[p] < (UINDEX)s.n ? k[p] : 0;
 #else
     UINDEX k[FEW];
-#pragma unroll
-    for (int p = 0; p < FEW; p++) {
+    UNROLLED for (int p = 0; p < FEW; p++) {
         k[p] = (UINDEX)column(o, s, row, min(p, last));
         a[p] = element(o, s, row, min(p, last));
     }
 #endif
-#pragma unroll
-    for (int p = 0; p < FEW; p++) lane[p] = o.x[k[p] * s.x_row + c * s.x_col];
-#pragma unroll
-    for (int p = 0; p < 8; p++) {
+    UNROLLED for (int p = 0; p < FEW; p++) lane[p] = o.x[k[p] * s.x_row + c * s.x_col];
+    UNROLLED for (int p = 0; p < 8; p++) {
         if (p < FEW && p <= last && k[p] == (UINDEX)row.i) *diagonal += a[p];
         lane[p] = p < FEW && p <= last ? multiply_add(a[p], lane[p], NOTHING) : NOTHING;
     }
@@ -99,17 +82,16 @@ static T sum_of_few(const struct operands o, const struct system s, const struct
 #endif
 
 #if defined(INSIDE)
-/* The sum of a stencil's row that has all its neighbours, and its diagonal; if it has. INSIDE
- * is a type for numbers of rows: divisions of 64 bits take several times as long. */
-static int is_inside(const struct operands o, const struct system s, long i, long c, T *sum,
-                     T *diagonal)
+/* Row i of a stencil and one column, if it has all its neighbours. INSIDE is a type for numbers
+ * of rows: divisions of 64 bits take several times as long. */
+static int step_inside(const struct operands o, const struct system s, T factor, long i)
 {
-    T lane[8];
+    const struct item item = item_of(o, s, i, 0);
+    T lane[8], diagonal;
     long distance[MOST], apart = 1;
     INSIDE rest = (INSIDE)i;
     int all = 1;
-#pragma unroll
-    for (int d = AXES - 1; d >= 0; d--) {
+    UNROLLED for (int d = AXES - 1; d >= 0; d--) {
         const INSIDE extent = (INSIDE)s.extent[d], outer = d ? rest / extent : 0;
         const INSIDE at = rest - outer * extent;
         all &= at > 0 && at + 1 < extent;
@@ -120,17 +102,18 @@ static int is_inside(const struct operands o, const struct system s, long i, lon
     }
     distance[AXES] = 0;
     if (!all) return 0;
-#pragma unroll
-    for (int p = 0; p < 8; p++) {
+    UNROLLED for (int p = 0; p < 8; p++) {
         lane[p] = NOTHING;
         if (p >= MOST) continue;
         const T a = o.a[p * s.a_row + i * s.a_col];
-        lane[p] = multiply_add(a, o.x[(i + distance[p]) * s.x_row + c * s.x_col], NOTHING);
-        if (p == AXES) *diagonal = NOTHING + a;
+        lane[p] = multiply_add(a, o.x[(i + distance[p]) * s.x_row], NOTHING);
+        if (p == AXES) diagonal = NOTHING + a;
     }
-    *sum = FOLD_EIGHT(lane);
+    update(o, s, factor, i, 0, item, FOLD_EIGHT(lane), diagonal);
     return 1;
 }
+#else
+#define step_inside(o, s, factor, i) 0
 #endif
 
 /* The sum of a row, and its diagonal. */
@@ -170,17 +153,14 @@ static void step_of_run(const struct operands o, const struct system s, T factor
                         const struct row row, long i)
 {
     VECTOR term[MOST], diagonal = NOTHING;
-#pragma unroll
-    for (int p = 0; p < MOST; p++) {
+    UNROLLED for (int p = 0; p < MOST; p++) {
         __global const T *const from = o.a + row.term[p] * s.a_row + i * s.a_col;
         const VECTOR a = s.a_col ? VECTOR_LOAD(0, from) : (VECTOR)(*from);
         if (row.distance[p] == 0) diagonal += a;
         term[p] = fma(a, VECTOR_LOAD(0, o.x + i + row.distance[p]), (VECTOR)NOTHING);
     }
-#pragma unroll
-    for (int d = 4; d > 0; d /= 2)
-#pragma unroll
-        for (int l = 0; l < d; l++)
+    UNROLLED for (int d = 4; d > 0; d /= 2)
+        UNROLLED for (int l = 0; l < d; l++)
             if (l + d < MOST) term[l] += term[l + d];
     const VECTOR f = VECTOR_LOAD(0, o.f + i), rest = f - term[0];
 #if defined(ALPHA)
@@ -205,7 +185,7 @@ static void step_of_columns(const struct operands o, const struct system s, T fa
     ROWS waiting[OF_COLUMNS][STRIP], sum[STRIP];
     const T *const number = (const T *)sum;
     struct row row = {i, 0, s.n};
-    int width = 1, found = 0;
+    int width = 1;
     while (width < TREE_LANES && width < s.n) width *= 2;
     const long lanes = (s.n + LEAF - 1) / LEAF * width;
     for (long lane = 0; lane < lanes; lane++) {
@@ -223,11 +203,10 @@ static void step_of_columns(const struct operands o, const struct system s, T fa
             for (int v = 0; v < vectors; v++) sum[v] = waiting[level][v] + sum[v];
         for (int v = 0; v < vectors; v++) waiting[level][v] = sum[v];
     }
-    for (int level = 0; lanes >> level; level++) {
-        for (int v = 0; lanes >> level & 1 && v < vectors; v++)
-            sum[v] = found ? waiting[level][v] + sum[v] : waiting[level][v];
-        found |= lanes >> level & 1;
-    }
+    const long others = lanes & (lanes - 1); /* but the last, which `sum` still has */
+    for (int level = 0; others >> level; level++)
+        for (int v = 0; others >> level & 1 && v < vectors; v++)
+            sum[v] = waiting[level][v] + sum[v];
     for (; row.i < i + vectors * SIDE; row.i++)
         update(o, s, factor, row.i, c, item_of(o, s, row.i, c), number[row.i - i],
                diagonal_of(o, s, row));
@@ -244,20 +223,6 @@ static void step(const struct operands o, const struct system s, T factor, const
         update(o, s, factor, row.i, c, item, sum, diagonal);
     }
 }
-
-#if defined(INSIDE)
-/* Row i of a stencil and one column, if it has all its neighbours. */
-static int step_inside(const struct operands o, const struct system s, T factor, long i)
-{
-    T sum, diagonal;
-    const struct item item = item_of(o, s, i, 0);
-    if (!is_inside(o, s, i, 0, &sum, &diagonal)) return 0;
-    update(o, s, factor, i, 0, item, sum, diagonal);
-    return 1;
-}
-#else
-#define step_inside(o, s, factor, i) 0
-#endif
 
 __kernel void jacobi_step_rows_kernel(SYSTEM)
 {

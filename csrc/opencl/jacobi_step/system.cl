@@ -1,9 +1,9 @@
 /*
  * system.cl - the system of jacobi_step: arithmetic of its numbers, terms of a row, the update.
  *
- * Defined by the build: what a number T is (opencl/vector.cl); what A is unless it is dense:
- * CSR (with INDEX, the type of its indices) or AXES, a stencil on a grid of so many (with
- * BOUNDARY, 0 dirichlet, 1 periodic, 2 neumann); ALPHA where the step has one.
+ * Defined by the build: what a number T is (opencl/vector.cl); CSR where A is sparse, and
+ * INDEX, the type of its indices; AXES of a stencil's grid, else 0, and its BOUNDARY (0
+ * dirichlet, 1 periodic, 2 neumann); ALPHA where the step has one.
  * docs/numerics.md states every rounding.
  */
 #include "opencl/divide.cl"
@@ -45,9 +45,6 @@ static T divide(T a, T b)
 
 /* ---- operands ---- */
 
-#if !defined(CSR)
-#define INDEX int
-#endif
 #define UINDEX JOIN(u, INDEX) /* without a sign one comparison is enough for both ends */
 #define SYSTEM                                                                                 \
     FROM(T, a), FROM(INDEX, indices), FROM(INDEX, indptr), FROM(T, f), FROM(T, x),             \
@@ -66,9 +63,6 @@ struct operands {
 
 /* ---- the terms of a row ---- */
 
-#if !defined(AXES)
-#define AXES 0
-#endif
 #define MOST (2 * AXES + 1)
 
 struct row {
@@ -180,8 +174,7 @@ struct item {
 
 static struct item item_of(const struct operands o, const struct system s, long i, long c)
 {
-    const struct item item = {o.f[i * s.f_row + c * s.f_col], o.x[i * s.x_row + c * s.x_col]};
-    return item;
+    return (struct item){o.f[i * s.f_row + c * s.f_col], o.x[i * s.x_row + c * s.x_col]};
 }
 
 /* Item (i, c) of the outputs from sum = (A x)[i, c]. */

@@ -54,8 +54,7 @@ static struct share share_of(long from, long line_apart, long l_apart, int lines
 static void fetch(S *next, int count, __global const BASE *x, const struct share *s, int lines,
                   long left)
 {
-#pragma unroll
-    for (int e = 0; e < count / W; e++) {
+    UNROLLED for (int e = 0; e < count / W; e++) {
         __global const BASE *const from = x + (s->at + e * s->apart) * LANES;
         const int exists = s->line + e * s->line_step < lines && s->l + e * s->l_step < left;
         BASE number[W * LANES];
@@ -65,23 +64,21 @@ static void fetch(S *next, int count, __global const BASE *x, const struct share
 #else
         STORE(exists ? LOAD(0, from) : (V)0, 0, number);
 #endif
-#pragma unroll
-        for (int w = 0; w < W; w++) next[e * W + w] = widened(LOAD(w, number));
+        UNROLLED for (int w = 0; w < W; w++) next[e * W + w] = widened(LOAD(w, number));
     }
 }
 
 static void put(const S *next, int count, __local VECTOR *tile, int line, const struct share *s,
                 int is_along)
 {
-#pragma unroll
-    for (int e = 0; e < count / W; e++) {
+    UNROLLED for (int e = 0; e < count / W; e++) {
         __local S *const to =
             (__local S *)(tile + (s->l + e * s->l_step) * line) + s->line + e * s->line_step;
         if (!is_along && W == EACH && W > 1)
             *(__local VECTOR *)to = JOIN(vload, QUAD)(0, (const SUM *)(next + e * W));
         else
-#pragma unroll
-            for (int w = 0; w < W; w++) to[is_along ? w * line * EACH : w] = next[e * W + w];
+            UNROLLED for (int w = 0; w < W; w++)
+                to[is_along ? w * line * EACH : w] = next[e * W + w];
     }
 }
 
@@ -91,14 +88,13 @@ static void multiply(S sum[SIDE][SIDE], __local const VECTOR *a, __local const V
 #pragma unroll 8 /* more would hold more numbers ahead than there are registers */
     for (int l = 0; l < DEPTH; l++, a += A_LINE, b += B_LINE) {
         S x[SIDE], y[SIDE];
-#pragma unroll
-        for (int v = 0; v < SIDE / EACH; v++) JOIN(vstore, QUAD)(a[v * DOWN], v, (SUM *)x);
-#pragma unroll
-        for (int v = 0; v < SIDE / EACH; v++) JOIN(vstore, QUAD)(b[v * ACROSS], v, (SUM *)y);
-#pragma unroll
-        for (int r = 0; r < SIDE; r++)
-#pragma unroll
-            for (int c = 0; c < SIDE; c++) sum[r][c] = accumulate(x[r], y[c], sum[r][c]);
+        UNROLLED for (int v = 0; v < SIDE / EACH; v++)
+            JOIN(vstore, QUAD)(a[v * DOWN], v, (SUM *)x);
+        UNROLLED for (int v = 0; v < SIDE / EACH; v++)
+            JOIN(vstore, QUAD)(b[v * ACROSS], v, (SUM *)y);
+        UNROLLED for (int r = 0; r < SIDE; r++)
+            UNROLLED for (int c = 0; c < SIDE; c++)
+                sum[r][c] = accumulate(x[r], y[c], sum[r][c]);
     }
 }
 
@@ -118,10 +114,8 @@ __kernel void matmul_blocktiled_kernel(OPERANDS, const struct product p)
     struct share of_a = share_of(a_at + of.a + i * p.a_row, p.a_row, p.a_col, HEIGHT, A_ALONG);
     struct share of_b = share_of(b_at + of.b + j * p.b_col, p.b_col, p.b_row, WIDTH, B_ALONG);
     S sum[SIDE][SIDE], a_next[A_SHARE], b_next[B_SHARE];
-#pragma unroll
-    for (int r = 0; r < SIDE; r++)
-#pragma unroll
-        for (int c = 0; c < SIDE; c++) sum[r][c] = (S)0;
+    UNROLLED for (int r = 0; r < SIDE; r++)
+        UNROLLED for (int c = 0; c < SIDE; c++) sum[r][c] = (S)0;
     int now = 1; /* which tile was filled last; before the first one none is multiplied */
     for (long l = -DEPTH; l < p.k; l += DEPTH) {
         const long left = p.k - (l + DEPTH);
@@ -139,10 +133,8 @@ __kernel void matmul_blocktiled_kernel(OPERANDS, const struct product p)
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-#pragma unroll
-    for (int r = 0; r < SIDE; r++)
-#pragma unroll
-        for (int c = 0; c < SIDE; c++) {
+    UNROLLED for (int r = 0; r < SIDE; r++)
+        UNROLLED for (int c = 0; c < SIDE; c++) {
             const int down_by = (r / EACH * DOWN + y) * EACH + r % EACH;
             const int across_by = (c / EACH * ACROSS + x) * EACH + c % EACH;
             if (down_by < rows && across_by < columns)

@@ -20,13 +20,7 @@ typedef struct multiplying {
     int is_turned;           /* out^T = b^T a^T: what a is in the kernel is the second input */
 } multiplying;
 
-/* The type of sums, and its bytes. */
-static const char *sum_of(gop_dtype dtype)
-{
-    const gop_cl_kind *const kind = &gop_cl_kinds[dtype];
-    if (dtype == GOP_FLOAT16 || dtype == GOP_BFLOAT16) return "float";
-    return kind->bytes < 4 ? "uint" : kind->wrapping;
-}
+/* Of a sum's number. */
 static int64_t sum_bytes(gop_dtype dtype)
 {
     return gop_cl_kinds[dtype].bytes == 8 ? 8 : 4;
@@ -41,27 +35,27 @@ static void cut(struct product *p, double work)
     while ((double)p->m * (double)p->n * (double)p->k > work) {
         long *const side = p->m > p->n ? &p->m : &p->n;
         if (*side <= LEAST) return;
-        *side = gop_cl_ceil(*side / 2, LEAST) * LEAST;
+        *side = gop_ceil(*side / 2, LEAST) * LEAST;
     }
 }
 
 static void set_steps(const multiplying *own, gop_plan *plan)
 {
-    plan->steps = gop_cl_ceil(own->batches, own->part.batches) *
-                  gop_cl_ceil(own->m, own->part.m) * gop_cl_ceil(own->n, own->part.n);
+    plan->steps = gop_ceil(own->batches, own->part.batches) * gop_ceil(own->m, own->part.m) *
+                  gop_ceil(own->n, own->part.n);
 }
 
 /* A step's, and how many numbers behind their begin out, a and b begin for it. */
 static struct product part_of(const multiplying *own, int64_t step, int64_t shift[3])
 {
-    const int64_t across = gop_cl_ceil(own->n, own->part.n);
-    const int64_t down = gop_cl_ceil(own->m, own->part.m);
+    const int64_t across = gop_ceil(own->n, own->part.n);
+    const int64_t down = gop_ceil(own->m, own->part.m);
     struct product p = own->part;
     const int64_t row = step / across % down * p.m, column = step % across * p.n;
     p.first = step / (across * down) * p.batches;
-    p.m = gop_cl_smaller(p.m, own->m - row);
-    p.n = gop_cl_smaller(p.n, own->n - column);
-    p.batches = gop_cl_smaller(p.batches, own->batches - p.first);
+    p.m = gop_smaller(p.m, own->m - row);
+    p.n = gop_smaller(p.n, own->n - column);
+    p.batches = gop_smaller(p.batches, own->batches - p.first);
     shift[0] = row * p.out_row + column * p.out_col;
     shift[1] = row * p.a_row;
     shift[2] = column * p.b_col;
@@ -73,17 +67,14 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     const multiplying *const own = GOP_OWN(const multiplying, task->plan);
     int64_t shift[3];
     const struct product p = part_of(own, step, shift);
-    const int64_t tiles =
-        p.batches * gop_cl_ceil(p.m, own->down) * gop_cl_ceil(p.n, own->across);
+    const int64_t tiles = p.batches * gop_ceil(p.m, own->down) * gop_ceil(p.n, own->across);
     const int has_tile = own->down > 1; /* else groups are work-items */
-    return gop_cl_run(ctx,
-                      &(gop_cl_launch){.build = &own->build,
-                                       .items = has_tile ? tiles * own->group : tiles,
-                                       .group = own->group,
-                                       .operand = {{&task->out[0], 1, shift[0]},
-                                                   {&task->in[own->is_turned], 0, shift[1]},
-                                                   {&task->in[!own->is_turned], 0, shift[2]}},
-                                       .value = {GOP_CL_VALUE_OF_AXES(3, p)}});
+    return GOP_CL_RUN(ctx, .build = &own->build, .items = has_tile ? tiles * own->group : tiles,
+                      .group = own->group,
+                      .operand = {GOP_CL_WRITES_AT(&task->out[0], shift[0]),
+                                  GOP_CL_READS_AT(&task->in[own->is_turned], shift[1]),
+                                  GOP_CL_READS_AT(&task->in[!own->is_turned], shift[2])},
+                      .value = {GOP_CL_VALUE_OF_AXES(3, p)});
 }
 
 /* ---- plans ---- */
@@ -104,18 +95,11 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, int is_turned,
     plan->launch = launch;
     gop_cl_define(&own->build, "-DBASE=%s -D%s%s -DSUM=%s -DLANES=%d",
                   gop_cl_kinds[dtype].wrapping, gop_cl_kinds[dtype].word,
-                  gop_cl_is_double(dtype) ? " -DDOUBLE" : "", sum_of(dtype), lanes);
+                  gop_cl_is_double(dtype) ? " -DDOUBLE" : "", gop_cl_kinds[dtype].sum, lanes);
     memcpy(p, g, offsetof(gop_gemm, batch_rank)); /* these have the same order */
-    if (is_turned)
-        *p = (struct product){.m = g->n,
-                              .n = g->m,
-                              .k = g->k,
-                              .a_row = g->b_col,
-                              .a_col = g->b_row,
-                              .b_row = g->a_col,
-                              .b_col = g->a_row,
-                              .out_row = g->out_col,
-                              .out_col = g->out_row};
+    if (is_turned) /* so has the product with rows and columns in each other's place */
+        *p = (struct product){g->n,     g->m,       g->k,       g->b_col, g->b_row, g->a_col,
+                              g->a_row, g->out_col, g->out_row, 0,        1,        {0}};
     GOP_TRY(
         gop_cl_set_axes(&own->build, "batch ", g->batch_rank, g->extent, 3, stride, &p->batch));
     own->m = p->m;
@@ -124,9 +108,9 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, int is_turned,
     cut(p, work);
     p->first = 0;
     p->batches = 1;
-    const double one = (double)g->m * (double)g->n * (double)gop_cl_larger(g->k, 1);
+    const double one = (double)g->m * (double)g->n * (double)gop_larger(g->k, 1);
     while (p->batches < g->batches && 2.0 * (double)p->batches * one <= work) p->batches *= 2;
-    p->batches = gop_cl_smaller(p->batches, g->batches);
+    p->batches = gop_smaller(p->batches, g->batches);
     set_steps(own, plan);
     return GOP_OK;
 }
@@ -182,7 +166,7 @@ static gop_status by_private_tiles(const gop_ctx *ctx, const gop_task *task, gop
     const int64_t bytes = sum_bytes(dtype) * parts;
     const int side = bytes > 8 ? 4 : (int)task->tune[0], depth = bytes > 4 ? 8 : 16;
     const int64_t tiles =
-        gop_cl_ceil(g->m, side * ACROSS) * gop_cl_ceil(g->n, side * ACROSS) * g->batches;
+        gop_ceil(g->m, side * ACROSS) * gop_ceil(g->n, side * ACROSS) * g->batches;
     const int down = task->tune[1]                               ? (int)task->tune[1]
                      : tiles < 2 * (int64_t)ctx->info.processors ? 8
                                                                  : 16;
@@ -217,13 +201,13 @@ static gop_status thin(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
     const int is_along = (is_high ? g->a_row : g->b_col) == 1;
     const int is_across = !is_along && (is_high ? g->a_col : g->b_row) == 1;
     const int lanes = is_along ? (int)(VECTOR / sum_bytes(dtype)) : gop_cl_block(dtype);
-    const int64_t rows = gop_cl_smaller(g->m, g->n), columns = gop_cl_larger(g->m, g->n);
+    const int64_t rows = gop_smaller(g->m, g->n), columns = gop_larger(g->m, g->n);
     int strip = STRIP;
     if (rows > MOST || gop_cl_kinds[dtype].parts == 2)
         return gop_cl_refuse(&own->build,
                              "is for products of real numbers with at most %d rows or columns",
                              MOST);
-    while (strip > SHORT && g->batches * rows * gop_cl_ceil(columns, strip * lanes) <
+    while (strip > SHORT && g->batches * rows * gop_ceil(columns, strip * lanes) <
                                 2 * (int64_t)ctx->info.processors)
         strip /= 2;
     own->group = own->down = 1;
@@ -256,7 +240,7 @@ static int64_t width_of(gop_dtype dtype, int is_b)
 static int64_t panel_parts(gop_dtype dtype, const struct product *p, int is_b)
 {
     const int64_t width = width_of(dtype, is_b);
-    return gop_cl_ceil(is_b ? p->n : p->m, width) * width * gop_cl_kinds[dtype].parts * p->k;
+    return gop_ceil(is_b ? p->n : p->m, width) * width * gop_cl_kinds[dtype].parts * p->k;
 }
 
 static gop_status launch_packed(gop_ctx *ctx, const gop_task *task, int64_t step)
@@ -265,7 +249,7 @@ static gop_status launch_packed(gop_ctx *ctx, const gop_task *task, int64_t step
     int64_t shift[3], to = 0;
     const struct product p = part_of(own, step, shift);
     const gop_dtype dtype = task->in[0].dtype;
-    const int64_t blocks = gop_cl_ceil(gop_cl_ceil(p.m, width_of(dtype, 0)), BLOCK);
+    const int64_t blocks = gop_ceil(gop_ceil(p.m, width_of(dtype, 0)), BLOCK);
     const int64_t sum = sum_bytes(dtype);
     const gop_array panels =
         gop_cl_in_scratch(task->scratch, 0, sum == 4 ? GOP_FLOAT32 : GOP_FLOAT64,
@@ -276,25 +260,21 @@ static gop_status launch_packed(gop_ctx *ctx, const gop_task *task, int64_t step
                                   .width = width,
                                   .line_apart = is_b ? p.b_col : p.a_row,
                                   .l_apart = is_b ? p.b_row : p.a_col,
-                                  .panels = gop_cl_ceil(lines, width),
+                                  .panels = gop_ceil(lines, width),
                                   .is_b = is_b};
-        GOP_TRY(gop_cl_run(
-            ctx, &(gop_cl_launch){
-                     .build = &own->build,
-                     .items = p.batches * q.panels * gop_cl_ceil(p.k, PIECE),
-                     .group = 1,
-                     .kernel = "matmul_pack_kernel",
-                     .operand = {{&panels, 1, to}, {&task->in[is_b], 0, shift[1 + is_b]}},
-                     .value = {GOP_CL_VALUE_OF_AXES(3, p), GOP_CL_VALUE(q)}}));
+        GOP_TRY(GOP_CL_RUN(ctx, .build = &own->build,
+                           .items = p.batches * q.panels * gop_ceil(p.k, PIECE), .group = 1,
+                           .kernel = "matmul_pack_kernel",
+                           .operand = {GOP_CL_WRITES_AT(&panels, to),
+                                       GOP_CL_READS_AT(&task->in[is_b], shift[1 + is_b])},
+                           .value = {GOP_CL_VALUE_OF_AXES(3, p), GOP_CL_VALUE(q)}));
         to += p.batches * panel_parts(dtype, &p, 0);
     }
-    return gop_cl_run(
-        ctx,
-        &(gop_cl_launch){.build = &own->build,
-                         .items = p.batches * blocks * gop_cl_ceil(p.n, width_of(dtype, 1)),
-                         .group = 1,
-                         .operand = {{&task->out[0], 1, shift[0]}, GOP_CL_READS(&panels)},
-                         .value = {GOP_CL_VALUE_OF_AXES(3, p)}});
+    return GOP_CL_RUN(
+        ctx, .build = &own->build,
+        .items = p.batches * blocks * gop_ceil(p.n, width_of(dtype, 1)), .group = 1,
+        .operand = {GOP_CL_WRITES_AT(&task->out[0], shift[0]), GOP_CL_READS(&panels)},
+        .value = {GOP_CL_VALUE_OF_AXES(3, p)});
 }
 
 static gop_status packed(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
@@ -313,8 +293,8 @@ static gop_status packed(const gop_ctx *ctx, const gop_task *task, gop_plan *pla
     gop_cl_define(&own->build, " -DROWS=%d -DPIECE=%d -DBLOCK=%d", (int)width_of(dtype, 0),
                   PIECE, BLOCK);
     const int64_t each = panel_parts(dtype, p, 0) + panel_parts(dtype, p, 1);
-    const int64_t bytes = gop_cl_larger(each, 1) * sum_bytes(dtype);
-    if (p->batches * bytes > ROOM) p->batches = gop_cl_larger(ROOM / bytes, 1);
+    const int64_t bytes = gop_larger(each, 1) * sum_bytes(dtype);
+    if (p->batches * bytes > ROOM) p->batches = gop_larger(ROOM / bytes, 1);
     set_steps(own, plan);
     plan->scratch = (size_t)(p->batches * bytes);
     plan->launch = launch_packed;
@@ -329,8 +309,6 @@ static int is_wide(const gop_ctx *ctx, const gop_task *task)
     (void)ctx;
     return task->geometry.gemm.m >= WIDE && task->geometry.gemm.n >= WIDE;
 }
-
-#define REAL (GOP_EVERY_DTYPE & ~(1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128))
 
 /* clang-format off */
 #define ROWS(ROW, op, stem) \
@@ -348,7 +326,7 @@ static int is_wide(const gop_ctx *ctx, const gop_task *task)
     ROW(op, stem, thin, thin, \
         .note = "few rows or columns: the long operand is read as it lies, in vectors of " \
                 "outputs, or in blocks that are transposed in registers", \
-        .dtypes = REAL) \
+        .dtypes = GOP_EVERY_DTYPE & ~GOP_CL_COMPLEXES) \
     ROW(op, stem, packed, packed, \
         .note = "panels of a and b, packed as they are multiplied: 6 vectors of sums in a " \
                 "CPU's registers, and a panel of b in its first cache", \

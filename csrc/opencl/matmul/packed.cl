@@ -39,25 +39,21 @@ __kernel void matmul_pack_kernel(TO(SUM, to), FROM(BASE, x), const struct produc
 static void multiply(S *sum, __global const SUM *a, __global const SUM *b, int terms)
 {
     S own[ROWS * PARTS];
-#pragma unroll
-    for (int r = 0; r < ROWS * PARTS; r++) own[r] = sum[r];
+    UNROLLED for (int r = 0; r < ROWS * PARTS; r++) own[r] = sum[r];
     for (int l = 0; l < terms; l++, a += ROWS * PARTS, b += LANES * PARTS) {
         const S re = LOAD(0, b);
 #if defined(COMPLEX)
         const S im = LOAD(1, b);
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
+        UNROLLED for (int r = 0; r < ROWS; r++) {
             const S a_re = (S)a[r], a_im = (S)a[ROWS + r];
             own[2 * r] = fma(-a_im, im, fma(a_re, re, own[2 * r]));
             own[2 * r + 1] = fma(a_im, re, fma(a_re, im, own[2 * r + 1]));
         }
 #else
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) own[r] = add_product((S)a[r], re, own[r]);
+        UNROLLED for (int r = 0; r < ROWS; r++) own[r] = add_product((S)a[r], re, own[r]);
 #endif
     }
-#pragma unroll
-    for (int r = 0; r < ROWS * PARTS; r++) sum[r] = own[r];
+    UNROLLED for (int r = 0; r < ROWS * PARTS; r++) sum[r] = own[r];
 }
 
 /* A row of sums, of `columns` that exist. */

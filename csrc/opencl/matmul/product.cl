@@ -23,8 +23,7 @@ static struct at batch_at(const struct product *p, long number)
 {
     long at[3] = {0, 0, 0};
     place(&p->batch, 0, (int)p->batch.rank, p->first + number, 3, at);
-    const struct at found = {at[0], at[1], at[2]};
-    return found;
+    return (struct at){at[0], at[1], at[2]};
 }
 
 /* ---- numbers ---- */

@@ -44,12 +44,10 @@ static S all_terms(__global const BASE *a, __global const BASE *b, const struct 
 #if defined(ACROSS)
     for (; l + LANES <= p->k; l += LANES) {
         V row[LANES];
-#pragma unroll
-        for (int i = 0; i < LANES; i++)
+        UNROLLED for (int i = 0; i < LANES; i++)
             row[i] = LOAD(0, b + min(c + i, columns - 1) * p->b_col + l);
         transpose_block(row);
-#pragma unroll
-        for (int t = 0; t < LANES; t++)
+        UNROLLED for (int t = 0; t < LANES; t++)
             sum = add_product(widened((V)a[(l + t) * p->a_col]), widened(row[t]), sum);
     }
 #endif

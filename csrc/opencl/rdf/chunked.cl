@@ -94,8 +94,7 @@ static void meet(const struct point a, const struct others b, int j, int j1,
             histogram[l % COPIES * size + bin[l] +
                       row_of(a.type, b.types[j + l], c.types) * (c.bins + 1)]++;
 #else
-#pragma unroll
-        for (int l = 0; l < WIDTH; l++) histogram[l % COPIES * size + bin[l]]++;
+        UNROLLED for (int l = 0; l < WIDTH; l++) histogram[l % COPIES * size + bin[l]]++;
 #endif
     }
 }

@@ -16,8 +16,7 @@
         const int j = (int)j0 + k;                                                             \
         uint place[POINTS], at[POINTS];                                                        \
         int doubt = 0, face;                                                                   \
-        _Pragma("unroll") for (int n = 0; n < POINTS; n++)                                     \
-        {                                                                                      \
+        UNROLLED for (int n = 0; n < POINTS; n++) {                                            \
             place[n] = place_of(guessed_square(p[n], q, &g, &face), &g);                       \
             if (ITSELF && j <= i + n * GROUP) place[n] = g.outside, face = 0;                  \
             doubt |= is_near_edge(place[n], &g) | face;                                        \
@@ -26,8 +25,7 @@
             atomic_inc(COUNTER(histogram, at[n]));                                             \
         }                                                                                      \
         if (doubt)                                                                             \
-            _Pragma("unroll") for (int n = 0; n < POINTS; n++)                                 \
-            {                                                                                  \
+            UNROLLED for (int n = 0; n < POINTS; n++) {                                        \
                 if (p[n].x != p[n].x || (ITSELF && j <= i + n * GROUP)) continue;              \
                 guessed_square(p[n], q, &g, &face);                                            \
                 if (!is_near_edge(place[n], &g) && !face) continue;                            \
@@ -42,7 +40,7 @@
 #define MEET(ITSELF)                                                                           \
     {                                                                                          \
         const int j = (int)j0 + k;                                                             \
-        _Pragma("unroll") for (int n = 0; n < POINTS; n++)                                     \
+        UNROLLED for (int n = 0; n < POINTS; n++)                                              \
             if (i + n * GROUP < r.i1 && !(ITSELF && j <= i + n * GROUP))                       \
                 atomic_inc(COUNTER(histogram, DEFINED(n) * (COPIES * 4) + mine +               \
                                                   as_uint(p[n].w) + as_uint(tile[k].w)));      \
@@ -62,8 +60,7 @@ __kernel void rdf_guessed_kernel(SETS, const struct guess g, __local uint *histo
     float4 p[POINTS];
     if (c.one_set && end <= i0 + 1) return; /* all its pairs are other work-groups' */
     begin_counting(histogram, c, &g);
-#pragma unroll
-    for (int n = 0; n < POINTS; n++) {
+    UNROLLED for (int n = 0; n < POINTS; n++) {
         p[n] = (float4)(NAN, 0, 0, 0);
         if (i + n * GROUP >= r.i1) continue;
         const struct point held = POINT_A(i + n * GROUP);

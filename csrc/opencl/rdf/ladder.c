@@ -35,7 +35,7 @@ typedef struct planned {
     int64_t points, others; /* points of a step by others */
     int64_t each, chunk;    /* the same of a work-group */
     size_t histogram;       /* bytes of local memory, of counters */
-    int group, copies;      /* work-items of a group; copies of counters */
+    int group;              /* work-items of a group */
     int is_guessed;         /* whether kernels are told the guess */
     gop_bin_guess guess;
     sorted_sets sorted;
@@ -49,14 +49,6 @@ static void define_points(const gop_ctx *ctx, const gop_task *task, gop_cl_build
     gop_cl_define(build, "-DBASE=%s -DLANES=1 -DBOX=%d%s%s",
                   task->in[0].dtype == GOP_FLOAT32 ? "float" : "double -DDOUBLE", p->box,
                   p->types ? " -DTYPED" : "", p->box ? gop_cl_quotients(ctx) : "");
-}
-
-/* The labels of a set, or what stands for them where there are none. */
-static const gop_array *types_of(const gop_task *task, int second)
-{
-    const gop_pairs *p = &task->geometry.pairs;
-    if (p->types == 0) return &task->in[1];
-    return &task->in[p->one_set ? 2 : 3 + second];
 }
 
 static struct call call_of(const gop_task *task)
@@ -80,28 +72,6 @@ static struct call call_of(const gop_task *task)
 static double reciprocal_of(double length)
 {
     return length > 1e-30 && length < 1e30 ? 1 / length : HUGE_VAL;
-}
-
-/* The box, in the points' dtype. */
-typedef struct box {
-    union {
-        float f[12];
-        double d[12];
-    } numbers;
-    size_t bytes;
-} box;
-
-static box box_of(const gop_task *task)
-{
-    const double *c = task->geometry.pairs.cell, *const middle = GOP_FRAMES(task)->middle;
-    box b = {.numbers.d = {c[0], c[3], c[4], c[6], c[7], c[8], reciprocal_of(c[0]),
-                           reciprocal_of(c[4]), reciprocal_of(c[8]), middle[0], middle[1],
-                           middle[2]},
-             .bytes = sizeof b.numbers.d};
-    if (task->in[0].dtype == GOP_FLOAT64) return b;
-    for (int i = 0; i < 12; i++) b.numbers.f[i] = (float)b.numbers.d[i];
-    b.bytes = sizeof b.numbers.f;
-    return b;
 }
 
 static const gop_cl_names sorting = {.source = "rdf/sorting", .kernel = "rdf_clear_kernel"};
@@ -170,27 +140,24 @@ static gop_array in_scratch(const gop_task *task, gop_dtype dtype)
 
 /* ---- launches ---- */
 
-/* All counters are 0. */
-static gop_status clear(gop_ctx *ctx, const gop_task *task, const sorted_sets *own,
-                        const struct call *call)
-{
-    if (call->counters == 0) return GOP_OK;
-    return gop_cl_run(ctx, &(gop_cl_launch){.build = &own->build,
-                                            .items = call->counters,
-                                            .group = gop_cl_group(ctx, 64),
-                                            .operand = {GOP_CL_WRITES(&task->out[0])},
-                                            .value = {GOP_CL_VALUE(*call)}});
-}
-
-/* Of each set where points begin, and the place of each in its cell; then all in this order. */
-static gop_status sort_sets(gop_ctx *ctx, const gop_task *task, const sorted_sets *own)
+/* Clears the counters. Of each set it finds where the points of each cell begin, and the place
+ * of each point in its cell; then it brings all in this order. */
+static gop_status prepare(gop_ctx *ctx, const gop_task *task, const sorted_sets *own,
+                          const struct call *call)
 {
     const gop_pairs *p = &task->geometry.pairs;
     const gop_array ints = in_scratch(task, GOP_INT32);
     const gop_array sorted = in_scratch(task, task->in[0].dtype);
+    const int group = gop_cl_group(ctx, 64);
+    if (call->counters > 0)
+        GOP_TRY(GOP_CL_RUN(ctx, .build = &own->build, .items = call->counters, .group = group,
+                           .operand = {GOP_CL_WRITES(&task->out[0])},
+                           .value = {GOP_CL_VALUE(*call)}));
+    if (p->n == 0 || p->n2 == 0) return GOP_OK;
     for (int k = 0; k <= !p->one_set; k++) {
         const int64_t *const at = own->at[k];
-        const gop_array *const types = types_of(task, k);
+        /* Labels, or what stands for them where there are none. */
+        const gop_array *const types = &task->in[!p->types ? 1 : p->one_set ? 2 : 3 + k];
         const struct set set = {.row = k ? p->row2 : p->row,
                                 .col = k ? p->col2 : p->col,
                                 .type_row = types->strides[0] / 4,
@@ -198,34 +165,27 @@ static gop_status sort_sets(gop_ctx *ctx, const gop_task *task, const sorted_set
                                 .room = own->grid.room[k],
                                 .cells = own->cells};
         const gop_cl_operand points = GOP_CL_READS(&task->in[k ? 2 : 0]);
-        const gop_cl_operand key = {&ints, 1, at[KEY]}, rank = {&ints, 1, at[RANK]};
-        const gop_cl_operand start = {&ints, 1, at[START]};
-        const struct {
-            const char *kernel;
-            int64_t items, group;
-            gop_cl_operand operand[GOP_CL_OPERANDS];
-        } step[] = {{"rdf_zero_kernel", own->cells + 1, 64, {start}},
-                    {"rdf_place_kernel", set.n, 64, {points, key, rank, start}},
-                    {"rdf_scan_kernel", 1, SCANNED, {start}},
-                    {"rdf_scatter_kernel",
-                     set.room,
-                     64,
-                     {points,
-                      GOP_CL_READS(types),
-                      key,
-                      rank,
-                      start,
-                      {&sorted, 1, at[POINTS]},
-                      {&ints, 1, at[TYPES]},
-                      {&ints, 1, at[SORTED_KEY]}}}};
+        const gop_cl_operand key = GOP_CL_WRITES_AT(&ints, at[KEY]);
+        const gop_cl_operand rank = GOP_CL_WRITES_AT(&ints, at[RANK]);
+        const gop_cl_operand start = GOP_CL_WRITES_AT(&ints, at[START]);
+        const gop_cl_launch step[] = {
+            {.kernel = "rdf_zero_kernel", .items = own->cells + 1, .operand = {start}},
+            {.kernel = "rdf_place_kernel",
+             .items = set.n,
+             .operand = {points, key, rank, start},
+             .value = {GOP_CL_VALUE(set), GOP_CL_VALUE(own->places)}},
+            {.kernel = "rdf_scan_kernel", .items = 1, .group = SCANNED, .operand = {start}},
+            {.kernel = "rdf_scatter_kernel",
+             .items = set.room,
+             .operand = {points, GOP_CL_READS(types), key, rank, start,
+                         GOP_CL_WRITES_AT(&sorted, at[POINTS]),
+                         GOP_CL_WRITES_AT(&ints, at[TYPES]),
+                         GOP_CL_WRITES_AT(&ints, at[SORTED_KEY])}}};
         for (int i = own->cells > 1 ? 0 : 3; i < 4; i++) {
-            gop_cl_launch l = {
-                .build = &own->build,
-                .kernel = step[i].kernel,
-                .items = step[i].items,
-                .group = gop_cl_group(ctx, step[i].group),
-                .value = {GOP_CL_VALUE(set), GOP_CL_VALUE_IF(i == 1, own->places)}};
-            memcpy(l.operand, step[i].operand, sizeof l.operand);
+            gop_cl_launch l = step[i];
+            l.build = &own->build;
+            l.group = l.group ? gop_cl_group(ctx, l.group) : group;
+            l.value[0] = GOP_CL_VALUE(set);
             GOP_TRY(gop_cl_run(ctx, &l));
         }
     }
@@ -238,41 +198,37 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     const planned *const own = GOP_OWN(const planned, task->plan);
     const gop_pairs *p = &task->geometry.pairs;
     const struct call call = call_of(task);
-    const box b = box_of(task);
+    const double *c = p->cell, *const m = GOP_FRAMES(task)->middle;
+    const double per[] = {reciprocal_of(c[0]), reciprocal_of(c[4]), reciprocal_of(c[8])};
+    const double box[] = {c[0],   c[3],   c[4],   c[6], c[7], c[8],
+                          per[0], per[1], per[2], m[0], m[1], m[2]};
+    float narrow[12];
     const gop_array ints = in_scratch(task, GOP_INT32);
     const gop_array sorted = in_scratch(task, task->in[0].dtype);
     const int64_t(*const at)[PARTS] = own->sorted.at;
-    const int64_t columns = gop_cl_ceil(p->n2, own->others);
-    if (step == 0) GOP_TRY(clear(ctx, task, &own->sorted, &call));
+    const int64_t columns = gop_ceil(p->n2, own->others);
+    if (step == 0) GOP_TRY(prepare(ctx, task, &own->sorted, &call));
     if (p->n == 0 || p->n2 == 0) return GOP_OK;
-    if (step == 0) GOP_TRY(sort_sets(ctx, task, &own->sorted));
     struct range r = {.i0 = step / columns * own->points,
                       .j0 = step % columns * own->others,
                       .each = (int)own->each,
                       .others = (int)own->chunk};
-    r.i1 = gop_cl_smaller(r.i0 + own->points, p->n);
-    r.j1 = gop_cl_smaller(r.j0 + own->others, p->n2);
-    r.blocks = (int)gop_cl_ceil(r.i1 - r.i0, own->each);
+    r.i1 = gop_smaller(r.i0 + own->points, p->n);
+    r.j1 = gop_smaller(r.j0 + own->others, p->n2);
+    r.blocks = (int)gop_ceil(r.i1 - r.i0, own->each);
     if (p->one_set && r.j1 <= r.i0 + 1) return GOP_OK; /* another step's */
-    return gop_cl_run(
-        ctx,
-        &(gop_cl_launch){.build = &own->build,
-                         .items = r.blocks * gop_cl_ceil(r.j1 - r.j0, own->chunk) * own->group,
-                         .group = own->group,
-                         .operand = {{&sorted, 0, at[0][POINTS]},
-                                     {&ints, 0, at[0][TYPES]},
-                                     {&ints, 0, at[0][SORTED_KEY]},
-                                     {&sorted, 0, at[1][POINTS]},
-                                     {&ints, 0, at[1][TYPES]},
-                                     {&ints, 0, at[1][START]},
-                                     GOP_CL_READS(&task->in[1]),
-                                     GOP_CL_WRITES(&task->out[0])},
-                         .value = {GOP_CL_VALUE(call),
-                                   {b.bytes, &b.numbers},
-                                   GOP_CL_VALUE(r),
-                                   GOP_CL_VALUE(own->sorted.grid),
-                                   GOP_CL_VALUE_IF(own->is_guessed, own->guess),
-                                   {own->histogram, NULL}}});
+    return GOP_CL_RUN(
+        ctx, .build = &own->build,
+        .items = r.blocks * gop_ceil(r.j1 - r.j0, own->chunk) * own->group, .group = own->group,
+        .operand = {GOP_CL_READS_AT(&sorted, at[0][POINTS]),
+                    GOP_CL_READS_AT(&ints, at[0][TYPES]),
+                    GOP_CL_READS_AT(&ints, at[0][SORTED_KEY]),
+                    GOP_CL_READS_AT(&sorted, at[1][POINTS]),
+                    GOP_CL_READS_AT(&ints, at[1][TYPES]), GOP_CL_READS_AT(&ints, at[1][START]),
+                    GOP_CL_READS(&task->in[1]), GOP_CL_WRITES(&task->out[0])},
+        .value = {GOP_CL_VALUE(call), gop_cl_numbers(task->in[0].dtype, 12, box, narrow),
+                  GOP_CL_VALUE(r), GOP_CL_VALUE(own->sorted.grid),
+                  GOP_CL_VALUE_IF(own->is_guessed, own->guess), GOP_CL_LOCAL(own->histogram)});
 }
 
 /* ---- plans: what they have in common ---- */
@@ -295,7 +251,7 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, int64_t group,
                              "takes sets of up to 2^30 points and as many counters");
     GOP_TRY(gop_cl_need_double(ctx, "rdf", dtype, gop_cl_is_double(dtype)));
     if (p->box) GOP_TRY(gop_cl_need_quotients(ctx, "rdf", dtype));
-    *own = (planned){.build = own->build, .group = gop_cl_group(ctx, group), .copies = 1};
+    *own = (planned){.build = own->build, .group = gop_cl_group(ctx, group)};
     own->each = (int64_t)own->group * held;
     define_points(ctx, task, &own->build);
     plan->launch = launch;
@@ -311,7 +267,7 @@ static void set_steps(const gop_task *task, int64_t points, int64_t others, gop_
     planned *const own = GOP_OWN(planned, plan);
     own->points = points;
     own->others = own->chunk = others;
-    plan->steps = gop_cl_ceil(p->n, points) * gop_cl_ceil(p->n2, others);
+    plan->steps = gop_ceil(p->n, points) * gop_ceil(p->n2, others);
     if (plan->steps < 1) plan->steps = 1; /* to clear the counters */
 }
 
@@ -321,7 +277,7 @@ static void set_steps_of_points(const gop_task *task, double steps, gop_plan *pl
     const gop_pairs *p = &task->geometry.pairs;
     const double n = (double)p->n;
     const int64_t count = steps < 1 ? 1 : steps > n ? p->n : (int64_t)steps;
-    set_steps(task, p->n / gop_cl_larger(count, 1) + 1, gop_cl_larger(p->n2, 1), plan);
+    set_steps(task, p->n / gop_larger(count, 1) + 1, gop_larger(p->n2, 1), plan);
 }
 
 /* How kernels of GPUs name rows of counters, and the counters of a work-group of so many
@@ -350,13 +306,13 @@ static gop_status plan_counters(const gop_ctx *ctx, const gop_task *task, planne
     if (p->box) gop_guess_box(g, p->cell, f->guess_margin[0], f->guess_margin[1]);
     const int64_t counters =
         types < 1 << 12 ? types * types * g->rows * (int64_t)sizeof(uint32_t) : INT32_MAX;
-    own->copies = COPIES;
-    while (own->copies > 1 && own->copies * counters > ROOM) own->copies /= 2;
-    own->histogram = (size_t)(counters * own->copies);
-    gop_cl_define(&own->build, " -DGROUP=%d -DCOPIES=%d%s%s", own->group, own->copies,
+    int copies = COPIES;
+    while (copies > 1 && copies * counters > ROOM) copies /= 2;
+    own->histogram = (size_t)(counters * copies);
+    gop_cl_define(&own->build, " -DGROUP=%d -DCOPIES=%d%s%s", own->group, copies,
                   is_even ? " -DEVEN" : "", gop_cl_registers(ctx, " -DNVIDIA"));
     return gop_cl_need_group(ctx, &own->build, own->group,
-                             counters * own->copies + TILE * own->group + OWN);
+                             counters * copies + TILE * own->group + OWN);
 }
 
 /* ---- plans of kernels ---- */
@@ -379,7 +335,7 @@ static gop_status guessed(const gop_ctx *ctx, const gop_task *task, gop_plan *pl
     GOP_TRY(begin(ctx, task, task->tune[1], held, NULL, plan));
     set_steps(task, 1 << 17, p->uniform ? 1 << 18 : 1 << 15, plan); /* a guess is faster */
     own->chunk = MOST;
-    while (own->chunk > LEAST && gop_cl_ceil(p->n, own->each) * gop_cl_ceil(p->n2, own->chunk) <
+    while (own->chunk > LEAST && gop_ceil(p->n, own->each) * gop_ceil(p->n2, own->chunk) <
                                      (int64_t)ctx->info.processors * GROUPS)
         own->chunk /= 2;
     gop_cl_define(&own->build, " -DPOINTS=%d", held);
@@ -396,7 +352,7 @@ static gop_status cells(const gop_ctx *ctx, const gop_task *task, gop_plan *plan
         return gop_cl_refuse(&own->build,
                              "needs float64 for places in its grid, which %s has not; kernel "
                              "'guessed' takes all pairs",
-                             gop_cl_device_name(ctx));
+                             ctx->info.name);
     if (task->geometry.pairs.n2 > 1 << 24)
         return gop_cl_refuse(&own->build, "takes sets of up to 2^24 points, got %lld",
                              (long long)task->geometry.pairs.n2);
@@ -422,16 +378,16 @@ static gop_status chunked(const gop_ctx *ctx, const gop_task *task, gop_plan *pl
     planned *const own = GOP_OWN(planned, plan);
     GOP_TRY(begin(ctx, task, 1, 1, has_cells ? &costs : NULL, plan));
     const int one = own->sorted.cells == 1, width = one ? 16 : 8; /* runs of cells are short */
-    if (bytes <= COPIED * 4 && COPIES * bytes <= ctx->info.shared_per_block)
-        own->copies = COPIES;
-    own->histogram = (size_t)(bytes * own->copies);
+    const int has_room = bytes <= COPIED * 4 && COPIES * bytes <= ctx->info.shared_per_block;
+    const int copies = has_room ? COPIES : 1;
+    own->histogram = (size_t)(bytes * copies);
     gop_cl_define(&own->build, " -DWIDTH=%d -DCOPIES=%d%s%s",
-                  task->tune[1] ? (int)task->tune[1] : width, own->copies, one ? " -DONE" : "",
+                  task->tune[1] ? (int)task->tune[1] : width, copies, one ? " -DONE" : "",
                   p->uniform ? " -DEVEN" : "");
     const double all = (double)p->n * (double)p->n2;
     set_steps_of_points(task, (one ? all : plan->cost) / 0x1p27, plan);
-    own->each = gop_cl_ceil(gop_cl_smaller(own->points, gop_cl_larger(p->n, 1)),
-                            ctx->info.processors * CHUNKS);
+    own->each =
+        gop_ceil(gop_smaller(own->points, gop_larger(p->n, 1)), ctx->info.processors * CHUNKS);
     return gop_cl_need_group(ctx, &own->build, 1, (int64_t)own->histogram);
 }
 
@@ -447,27 +403,27 @@ static int are_near_pairs_few(const gop_ctx *ctx, const gop_task *task, const go
     return (double)plan->cost * few * (p->box ? 4 : 2) + 4e7 <= pairs;
 }
 
-#define REALS (1u << GOP_FLOAT32 | 1u << GOP_FLOAT64)
-
 /* clang-format off */
 #define ROWS(ROW, op, stem) \
     ROW(op, stem, naive, naive, \
         .note = "a work-item per point; every pair adds to a counter in global memory", \
-        .lecture = "radial distribution function", .tunables = {GOP_CL_GROUP}, .dtypes = REALS) \
+        .lecture = "radial distribution function", .tunables = {GOP_CL_GROUP}, \
+        .dtypes = GOP_CL_REALS) \
     ROW(op, stem, guessed, guessed, \
         .note = "a tile of points and the counters in local memory, in several copies, and " \
                 "points in registers; bins are guessed in float32 and counted without a " \
                 "branch; only near an edge the definition is computed", \
         .lecture = "radial distribution function", \
         .tunables = {{"points", 4, {4, 2, 1, 8}}, {"group", 4, {128, 64, 256, 512}}}, \
-        .dtypes = REALS) \
+        .dtypes = GOP_CL_REALS) \
     ROW(op, stem, cells, cells, \
         .note = "points sorted into cells on the device; a work-item looks at near cells only", \
-        .tunables = {{"group", 3, {128, 64, 256}}}, .dtypes = REALS) \
+        .tunables = {{"group", 3, {128, 64, 256}}}, .dtypes = GOP_CL_REALS) \
     ROW(op, stem, chunked, chunked, \
         .note = "for CPUs: vectors of pairs, a chunk of points and counters of its own a " \
                 "work-item; near cells only where r_max is short", \
-        .tunables = {{"cells", 2, {1, 0}}, {"width", 4, {0, 16, 8, 4}}}, .dtypes = REALS)
+        .tunables = {{"cells", 2, {1, 0}}, {"width", 4, {0, 16, 8, 4}}}, \
+        .dtypes = GOP_CL_REALS)
 #define CANDIDATES(op) \
     {.row = &op##_chunked_row, .suits = gop_cl_suits_cpu, .when = "CPU devices", \
      .why = "20,000 points float32: 0.81 to 0.86 of the cpu backend's speed with and without " \

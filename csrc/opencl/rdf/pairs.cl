@@ -31,14 +31,13 @@ struct point {
 static struct point point_at(__global const BASE *p, long room, __global const int *types,
                              long i)
 {
-    const struct point at = {p[i], p[i + room], p[i + 2 * room],
+    return (struct point){p[i], p[i + room], p[i + 2 * room],
 #if defined(TYPED)
                              types[i]
 #else
                              0
 #endif
     };
-    return at;
 }
 
 /* ---- r2 ---- */

@@ -33,7 +33,6 @@ static R made_of(__global const BASE *a, __global const uchar *where, const stru
     return all;
 }
 
-#if !defined(BEST)
 enum { NARROW = 16 }; /* outputs of a narrow array, at most */
 
 /* Lanes of `line` outputs, which are neighbours, fold to as many roots. */
@@ -54,7 +53,6 @@ static void narrow_leaf(ONE *root, __global const BASE *a, int line, const struc
             lane[v] = fold(lane[v], of(LOAD(0, a), 0, w->flags));
     fold_lanes(root, (ONE *)lane, line);
 }
-#endif
 
 #if !defined(COLUMNS)
 /* ---- rows: the elements of an output are neighbours ---- */
@@ -78,7 +76,6 @@ static R fetch(__global const BASE *a, __global const uchar *where, const struct
 }
 
 #if defined(BEST)
-#if !defined(COMPLEX)
 /* The best of n neighbours if it is better than what came before them. Both loops are of a kind
  * that compilers make vectors of: the least key, and of blocks the first that has it. */
 static ONE first_least(ONE before, __global const BASE *a, long k, int n, const struct work *w)
@@ -94,21 +91,20 @@ static ONE first_least(ONE before, __global const BASE *a, long k, int n, const 
     while (key_of(*a, w->flags) != b.key) a++, b.k++;
     return b;
 }
-#endif
 
-/* The order is free: `least` is the best of the leaves before. */
+/* The order is free: `least` is the best of the leaves before, or better. */
 static ONE leaf(__global const BASE *a, __global const uchar *where, const struct shape *g,
                 const struct work *w, long k, int n, ONE least)
 {
-#if !defined(COMPLEX)
-    if (are_plain(g, w, k, n)) return first_least(least, a + element(g, k).in, k, n, w);
-#endif
+    if (PARTS == 1 && are_plain(g, w, k, n))
+        return first_least(least, a + element(g, k).in, k, n, w);
     for (int i = 0; i < n; i++) least = fold_one(least, fetch(a, where, g, 1, k + i, w));
     return least;
 }
 #else
+/* In the order of tree/v1, whatever came before. */
 static ONE leaf(__global const BASE *a, __global const uchar *where, const struct shape *g,
-                const struct work *w, long k, int n)
+                const struct work *w, long k, int n, ONE before)
 {
     ONE root;
     R lane[GROUPS];
@@ -142,14 +138,10 @@ __kernel void reduce_chunked_kernel(OPERANDS, const struct shape g, const struct
         for (long l = 0; l < count; l++) {
             const long k = (begin + l) * LEAF;
             const int n = (int)min((long)LEAF, g.count - k);
-#if defined(BEST)
             root = leaf(from, mask, &g, &w, k, n, root);
-        }
-#else
-            push(leaves, l, leaf(from, mask, &g, &w, k, n));
+            push(leaves, l, root);
         }
         if (count > 0) root = root_of(leaves, count);
-#endif
         if (w.nodes > 1) PARTIAL[i] = root;
         else finish(ARGUMENTS, &g, &w, at, o, root);
     }
@@ -168,8 +160,7 @@ static R fetch(__global const BASE *a, __global const uchar *where, const struct
     if (apart == 1 && m == ITEMS && !w->has_where)
         return of(LOAD(0, a + (first.in + x) * PARTS), k, w->flags);
     struct at at[ITEMS];
-    SELDOM for (int i = 0; i < ITEMS; i++)
-    {
+    SELDOM for (int i = 0; i < ITEMS; i++) {
         at[i].in = first.in + (x + i) * apart;
         at[i].where = first.where + (x + i) * where_apart;
     }
@@ -181,8 +172,7 @@ static R fetch(__global const BASE *a, __global const uchar *where, const struct
 static void columns(R *root, __global const BASE *a, __global const uchar *where,
                     const struct shape *g, const struct work *w, long k, long end, int m)
 {
-#if !defined(COMPLEX)
-    if (k < end && IN_OF(g)[g->kept - 1] == 1 && !w->has_where) {
+    if (PARTS == 1 && k < end && IN_OF(g)[g->kept - 1] == 1 && !w->has_where) {
         ACC key[ACROSS];
         int row[ACROSS];
         for (int x = 0; x < m; x++) key[x] = MOST, row[x] = 0;
@@ -197,7 +187,6 @@ static void columns(R *root, __global const BASE *a, __global const uchar *where
         for (int x = 0; x < m; x++) root[x].key = key[x], root[x].k = k + row[x];
         return;
     }
-#endif
     for (int x = 0; x < m; x++) root[x] = none();
     for (; k < end; k++) {
         const struct at at = element(g, k);
@@ -229,15 +218,11 @@ static R turned(__global const BASE *a, const struct work *w)
 {
     V line[FEW];
     R lane[FEW];
-#pragma unroll
-    for (int v = 0; v < FEW; v++) line[v] = LOAD(v, a);
+    UNROLLED for (int v = 0; v < FEW; v++) line[v] = LOAD(v, a);
     transpose_block(line);
-#pragma unroll
-    for (int v = 0; v < FEW; v++) lane[v] = of(line[v], 0, w->flags);
-#pragma unroll
-    for (int d = FEW / 2; d > 0; d /= 2)
-#pragma unroll
-        for (int v = 0; v < d; v++) lane[v] = fold(lane[v], lane[v + d]);
+    UNROLLED for (int v = 0; v < FEW; v++) lane[v] = of(line[v], 0, w->flags);
+    UNROLLED for (int d = FEW / 2; d > 0; d /= 2)
+        UNROLLED for (int v = 0; v < d; v++) lane[v] = fold(lane[v], lane[v + d]);
     return lane[0];
 }
 #endif
@@ -275,12 +260,10 @@ static void columns(R *strip, __global const BASE *a, __global const uchar *wher
             for (int v = 0; v < vectors; v++) strip[v] = fold(waiting[level][v], strip[v]);
         for (int v = 0; v < vectors; v++) waiting[level][v] = strip[v];
     }
-    for (long n = lanes, level = 0, found = 0; n; n >>= 1, level++) {
-        if (!(n & 1)) continue;
-        for (int v = 0; v < vectors; v++)
-            strip[v] = found ? fold(waiting[level][v], strip[v]) : waiting[level][v];
-        found = 1;
-    }
+    const long others = lanes & (lanes - 1); /* but the last, which `strip` still has */
+    for (int level = 0; others >> level; level++)
+        for (int v = 0; others >> level & 1 && v < vectors; v++)
+            strip[v] = fold(waiting[level][v], strip[v]);
 }
 #endif
 

@@ -31,8 +31,7 @@ static struct at at_of(const struct shape *g, int first, int last, long number)
 {
     long at[3] = {0, 0, 0};
     place(&g->axes, first, last, (INDEX)number, 3, at);
-    const struct at found = {at[1], at[2], at[0]};
-    return found;
+    return (struct at){at[1], at[2], at[0]};
 }
 
 /* Where output o is, and its first element. */

@@ -131,7 +131,7 @@ static void plan_job(const gop_ctx *ctx, const gop_task *task, gop_reduce_op op,
     const int is_best = strncmp(m.word, "BEST", 4) == 0, parts = kind->parts;
     job->items = bytes && !is_best ? bytes / (m.bytes * m.pairs) : 1;
     if (job->items * parts > 16) job->items = 16 / parts; /* no vector is longer */
-    job->work.leaves = gop_cl_ceil(s->count, LEAF);
+    job->work.leaves = gop_ceil(s->count, LEAF);
     job->work.turns = 1;
     share(ctx, task, job);
     gop_cl_define(&job->build, " -DITEMS=%d -DLANES=%d -DRLANES=%d ", job->items,
@@ -139,7 +139,7 @@ static void plan_job(const gop_ctx *ctx, const gop_task *task, gop_reduce_op op,
     job->shared = strlen(job->build.options);
     gop_cl_define(&job->build, "-DBASE=%s -D%s -D%s -DACC=%s -DOUT=%s -DINDEX=%s%s%s",
                   kind->base, kind->word, m.word, m.accumulator, m.out,
-                  gop_cl_index(gop_cl_larger(s->outputs, s->count)),
+                  gop_cl_index(gop_larger(s->outputs, s->count)),
                   needs_double(op, dtype) ? " -DDOUBLE" : "", gop_cl_quotients(ctx));
     gop_cl_define(&job->build, " -DROOT_GROUP=%d", job->group);
     if (job->work.team)
@@ -155,8 +155,7 @@ static size_t partial_bytes(const reduce_job *job)
 
 /* Over out, in, where and scratch memory. */
 static gop_status run_job(gop_ctx *ctx, const reduce_job *job, const gop_array *out,
-                          const gop_array *in, const gop_array *mask, const gop_array *scratch,
-                          int scratch_is_written)
+                          const gop_array *in, const gop_array *mask, const gop_array *scratch)
 {
     enum { EACH = 8 }; /* nodes of a work-item of the root, at least */
     static const gop_cl_names names = {.source = "reduce/root", .kernel = "reduce_root_kernel"};
@@ -165,10 +164,8 @@ static gop_status run_job(gop_ctx *ctx, const reduce_job *job, const gop_array *
     gop_cl_launch l = {.build = &job->build,
                        .items = job->groups * job->group,
                        .group = job->group,
-                       .operand = {GOP_CL_WRITES(out),
-                                   GOP_CL_READS(in),
-                                   GOP_CL_READS(mask),
-                                   {scratch, scratch_is_written, 0}},
+                       .operand = {GOP_CL_WRITES(out), GOP_CL_READS(in), GOP_CL_READS(mask),
+                                   GOP_CL_WRITES(scratch)},
                        .value = {GOP_CL_VALUE_OF_AXES(3, job->shape), GOP_CL_VALUE(work)}};
     GOP_TRY(gop_cl_run(ctx, &l));
     if (work.nodes <= 1) return GOP_OK;
@@ -186,17 +183,17 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     const planned *const p = GOP_OWN(const planned, task->plan);
     const size_t bytes = task->plan->scratch;
     const gop_array scratch =
-        gop_cl_in_scratch(task->scratch, 0, GOP_COMPLEX128, gop_cl_ceil((int64_t)bytes, 16));
+        gop_cl_in_scratch(task->scratch, 0, GOP_COMPLEX128, gop_ceil((int64_t)bytes, 16));
     /* What a call has not is another operand, which the kernel does not read there. */
     const gop_array *const mask = &task->in[p->job.work.has_where ? 1 : 0];
     (void)step;
     if (p->counts) {
         const gop_array counts = gop_cl_in_scratch(
             task->scratch, (size_t)p->job.work.counts * 8, GOP_INT64, p->job.shape.outputs);
-        GOP_TRY(run_job(ctx, &p->counting, &counts, mask, mask, &scratch, 1));
+        GOP_TRY(run_job(ctx, &p->counting, &counts, mask, mask, &scratch));
     }
     return run_job(ctx, &p->job, &task->out[0], &task->in[0], mask,
-                   bytes ? &scratch : &task->in[0], bytes != 0);
+                   bytes ? &scratch : &task->out[0]);
 }
 
 /* Fills the plan of a row in vectors of `bytes`, 0: of one element. */
@@ -262,11 +259,9 @@ static gop_status sum_groups(gop_ctx *ctx, const gop_task *task, const gop_array
     gop_cl_define(&build, "-DT=%s -DR=%s -DGROUP=%d%s", gop_cl_kinds[from->dtype].base,
                   gop_cl_kinds[to->dtype].base, own->group,
                   to->dtype == GOP_FLOAT64 ? " -DDOUBLE" : "");
-    return gop_cl_run(ctx, &(gop_cl_launch){.build = &build,
-                                            .items = groups * own->group,
-                                            .group = own->group,
-                                            .operand = {GOP_CL_WRITES(to), GOP_CL_READS(from)},
-                                            .value = {GOP_CL_VALUE(n)}});
+    return GOP_CL_RUN(ctx, .build = &build, .items = groups * own->group, .group = own->group,
+                      .operand = {GOP_CL_WRITES(to), GOP_CL_READS(from)},
+                      .value = {GOP_CL_VALUE(n)});
 }
 
 /* Sums of groups, then their sum; or, without scratch memory, one launch of groups that all add
@@ -300,7 +295,7 @@ static gop_status by_adding_groups(const gop_ctx *ctx, const gop_task *task, gop
         (g->reduced == 1 && g->in[0] != 1))
         return gop_cl_refuse(&own->build, "sums one whole contiguous array that is not empty");
     GOP_TRY(gop_cl_need_double(ctx, "sum", GOP_FLOAT64, task->in[0].dtype == GOP_FLOAT64));
-    own->groups = gop_cl_smaller(gop_cl_ceil(g->count, EACH), ctx->info.processors * GROUPS);
+    own->groups = gop_smaller(gop_ceil(g->count, EACH), ctx->info.processors * GROUPS);
     own->group = 1;
     while (own->group * 2 <= gop_cl_group(ctx, task->tune[0])) own->group *= 2;
     plan->launch = launch_lesson;
@@ -322,7 +317,7 @@ enum { LOADED = 16 }; /* bytes of accumulators that a work-item loads elements f
 static void set_nodes(struct work *w, int node_leaves)
 {
     w->node_leaves = node_leaves;
-    w->nodes = w->leaves ? gop_cl_ceil(w->leaves, INT64_C(1) << node_leaves) : 1;
+    w->nodes = w->leaves ? gop_ceil(w->leaves, INT64_C(1) << node_leaves) : 1;
 }
 
 /* Whether work-items may take vectors of several neighbours, lanes or outputs: whole ones,
@@ -373,13 +368,13 @@ static void set_tasks(reduce_job *job, int group, int across, int64_t wanted)
         levels++;
     for (;; levels--) {
         set_nodes(w, levels);
-        w->tasks = gop_cl_ceil(units, INT64_C(1) << w->inner) * w->nodes;
+        w->tasks = gop_ceil(units, INT64_C(1) << w->inner) * w->nodes;
         if (levels == 0 || 2 * w->tasks >= wanted || 1 << (levels + w->inner) <= side) break;
     }
     for (int slots = 1 << levels; !across && slots < SHARE * side && slots < group;
          slots *= 2) {
         if (slots >= side ? w->tasks <= 8 * wanted : 1 << w->inner >= units) break;
-        w->tasks = gop_cl_ceil(units, INT64_C(1) << ++w->inner) * w->nodes;
+        w->tasks = gop_ceil(units, INT64_C(1) << ++w->inner) * w->nodes;
     }
 }
 
@@ -396,12 +391,11 @@ static void share_tree(const gop_ctx *ctx, const gop_task *task, reduce_job *job
     set_teams(task, job, group, across);
     set_tasks(job, group, across, wanted);
     /* As many work-groups as there is room for, or fewer of equal shares. */
-    job->groups =
-        w->tasks > wanted ? gop_cl_ceil(w->tasks, gop_cl_ceil(w->tasks, wanted)) : w->tasks;
+    job->groups = w->tasks > wanted ? gop_ceil(w->tasks, gop_ceil(w->tasks, wanted)) : w->tasks;
     job->group = group;
     if (is_vector)
-        gop_cl_define(&job->build, "%s -DTEAM=%d -DTURNS=%d", across ? " -DACROSS" : "",
-                      w->team, w->turns);
+        gop_cl_define(&job->build, "%s -DTEAM=%d -DTURNS=%d -DBY_ROWS=%d",
+                      across ? " -DACROSS" : "", w->team, w->turns, w->by_rows);
 }
 
 static gop_status by_teams(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
@@ -420,7 +414,7 @@ enum {
 static void deal(const gop_ctx *ctx, reduce_job *job, int64_t all, int64_t elements)
 {
     job->work.each = gop_cl_chunk(ctx, all, elements);
-    job->groups = gop_cl_ceil(all, job->work.each);
+    job->groups = gop_ceil(all, job->work.each);
     job->group = 1;
 }
 
@@ -431,7 +425,7 @@ static void share_rows(const gop_ctx *ctx, reduce_job *job, int64_t wanted)
     set_nodes(&job->work, 0);
     while (job->work.nodes > 1 && outputs * job->work.nodes > wanted)
         set_nodes(&job->work, ++node_leaves);
-    deal(ctx, job, outputs * job->work.nodes, gop_cl_ceil(job->shape.count, job->work.nodes));
+    deal(ctx, job, outputs * job->work.nodes, gop_ceil(job->shape.count, job->work.nodes));
 }
 
 static void share_columns(const gop_ctx *ctx, reduce_job *job, int64_t wanted, int strip)
@@ -444,14 +438,14 @@ static void share_columns(const gop_ctx *ctx, reduce_job *job, int64_t wanted, i
                           !job->work.has_where;
     while (job->items > line && !is_narrow) job->items /= 2;
     const int64_t across = (int64_t)strip * job->items;
-    const int64_t strips = s->outputs / line * gop_cl_ceil(line, across);
+    const int64_t strips = s->outputs / line * gop_ceil(line, across);
     int node_leaves = MOST_LEAVES;
     while (job->work.turns < LANES && job->work.turns < s->count) job->work.turns *= 2;
     set_nodes(&job->work, node_leaves);
     while (node_leaves > 0 && strips * job->work.nodes < wanted)
         set_nodes(&job->work, --node_leaves);
     deal(ctx, job, strips * job->work.nodes,
-         gop_cl_ceil(s->count, job->work.nodes) * (line < across ? line : across));
+         gop_ceil(s->count, job->work.nodes) * (line < across ? line : across));
 }
 
 /* Whether outputs of a few elements lie one after the other, and vectors of them can be turned
@@ -495,7 +489,6 @@ static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, gop_plan *
     "adds in an order of its own: the last bits of a float sum differ from those of tree/v1"
 #define NO_ORDER                                                                               \
     "adds in whatever order groups end: the last bits of a float sum change from run to run"
-#define SUMMED (1u << GOP_INT32 | 1u << GOP_FLOAT32 | 1u << GOP_FLOAT64)
 
 /* clang-format off */
 #define LESSON(said) \
@@ -505,7 +498,7 @@ static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, gop_plan *
         .note = "a grid that fits the device: a work-item adds many numbers before a group " \
                 "meets in local memory, and the words that are added are neighbours: every " \
                 "bank answers once", \
-        LESSON(OWN_ORDER), .dtypes = SUMMED) \
+        LESSON(OWN_ORDER), .dtypes = 1u << GOP_INT32 | GOP_CL_REALS) \
     ROW(op, stem, atomic, by_adding_groups, \
         .note = "work-groups add to one number: no second pass", \
         LESSON(NO_ORDER), .dtypes = 1u << GOP_FLOAT32) \

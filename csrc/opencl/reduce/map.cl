@@ -101,22 +101,22 @@ typedef struct best {
 static R none(void)
 {
 #if defined(BEST) && defined(COMPLEX)
-    const R x = {MOST, MOST, LONG_MAX};
+    return (best){MOST, MOST, LONG_MAX};
 #elif defined(BEST)
-    const R x = {MOST, LONG_MAX};
+    return (best){MOST, LONG_MAX};
 #elif defined(EXTREME) || defined(TRUTH)
-    const R x = (R)MOST;
+    return (R)MOST;
 #elif defined(PROD) && defined(COMPLEX)
-    R x = (R)1;
-    x.odd = 0;
+    R one = (R)1;
+    one.odd = 0;
+    return one;
 #elif defined(PROD)
-    const R x = (R)1;
+    return (R)1;
 #elif defined(WHOLE)
-    const R x = (R)0;
+    return (R)0;
 #else
-    const R x = (R)(-0.0f); /* +0.0 would change -0.0 */
+    return (R)(-0.0f); /* +0.0 would change -0.0 */
 #endif
-    return x;
 }
 
 /* k: of BEST, the element's position. */
@@ -124,12 +124,10 @@ static R of(V x, long k, int flags)
 {
 #if defined(BEST) && defined(COMPLEX)
     const int is_nan = x.s0 != x.s0 || x.s1 != x.s1;
-    const best b = {is_nan ? SIGN : key_of(x.s0, flags), is_nan ? SIGN : key_of(x.s1, flags),
+    return (best){is_nan ? SIGN : key_of(x.s0, flags), is_nan ? SIGN : key_of(x.s1, flags),
                     k};
-    return b;
 #elif defined(BEST)
-    const best b = {key_of(x, flags), k};
-    return b;
+    return (best){key_of(x, flags), k};
 #elif defined(EXTREME)
     return key_of(x, flags);
 #elif defined(TRUTH)

@@ -18,10 +18,8 @@ __kernel void reduce_root_kernel(OPERANDS, const struct shape g, const struct wo
     const long count = o < g.outputs ? min(w.each, w.nodes - first) : 0;
     __global const ONE *const from = PARTIAL + o * w.nodes + first;
     for (long i = 0; i < count; i += AT_ONCE) {
-#pragma unroll
-        for (int b = 0; b < AT_ONCE; b++) next[b] = from[min(i + b, count - 1)];
-#pragma unroll
-        for (int b = 0; b < AT_ONCE; b++)
+        UNROLLED for (int b = 0; b < AT_ONCE; b++) next[b] = from[min(i + b, count - 1)];
+        UNROLLED for (int b = 0; b < AT_ONCE; b++)
             if (i + b < count) push(waiting, i + b, next[b]);
     }
     node[item] = count > 0 ? root_of(waiting, count) : none();

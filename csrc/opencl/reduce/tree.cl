@@ -17,19 +17,15 @@
 
 enum { TOGETHER = 4, BATCH = 8 }; /* leaves; loads that are under way at once */
 
-/* Of a team, where the build knows them: loops of constants have no arrays in memory. */
+/* Of a team, and BY_ROWS, where the build knows them: loops of constants have no arrays in
+ * memory. */
 #if !defined(TEAM)
 #define EVERY_TURN _Pragma("unroll 1")
 #define TEAM w.team
 #define TURNS w.turns
 #define BY_ROWS w.by_rows
 #else
-#define EVERY_TURN _Pragma("unroll")
-#if defined(ACROSS)
-#define BY_ROWS 0
-#else
-#define BY_ROWS 1
-#endif
+#define EVERY_TURN UNROLLED
 #endif
 #define SIDE (ROOT_GROUP / TEAM)
 
@@ -46,10 +42,8 @@ static R whole_lane(__global const BASE *a, long step, long k, int flags)
     R sum = none();
     for (int first = 0; first < EACH; first += BATCH) {
         V v[BATCH];
-#pragma unroll
-        for (int i = 0; i < BATCH; i++) v[i] = READ(a + (first + i) * step);
-#pragma unroll
-        for (int i = 0; i < BATCH; i++)
+        UNROLLED for (int i = 0; i < BATCH; i++) v[i] = READ(a + (first + i) * step);
+        UNROLLED for (int i = 0; i < BATCH; i++)
             sum = fold(sum, of(v[i], k + (first + i) * TREE_LANES, flags));
     }
     return sum;
@@ -97,8 +91,7 @@ static R lanes_of(__global const BASE *from, __global const uchar *mask, const s
     const int one_axis = ITEMS > 1 || (g->reduced == 1 && !w.has_where);
     R waiting[8], sum;
     int level = 0;
-    EVERY_TURN for (int turn = 0; turn < TURNS; turn++) /* a power of two */
-    {
+    EVERY_TURN for (int turn = 0; turn < TURNS; turn++) { /* a power of two */
         int reversed = 0;
         for (int bit = 1; bit < TURNS; bit *= 2) reversed = reversed * 2 + (turn & bit ? 1 : 0);
         const int l = (t + reversed * TEAM) * (BY_ROWS ? ITEMS : 1);

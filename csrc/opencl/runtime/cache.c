@@ -29,7 +29,7 @@ static uint64_t sum_of(const void *bytes, size_t count)
 
 /* ---- the folder ---- */
 
-/* Its bytes, or -1 where somebody else can have written it. */
+/* Its bytes, or -1 where it is not there or somebody else can have written it. */
 static int64_t own_size(int file, mode_t type)
 {
     struct stat about;
@@ -71,8 +71,8 @@ unsigned char *gop_cl_cache_read(const char *key, size_t *bytes)
     char name[NAME];
     const int folder = open_folder();
     name_of(key, name);
-    const int file = folder < 0 ? -1 : openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    const int64_t size = file < 0 ? -1 : own_size(file, S_IFREG);
+    const int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    const int64_t size = own_size(file, S_IFREG);
     const size_t key_bytes = strlen(key) + 1, before = SUM + key_bytes;
     unsigned char *all =
         size < (int64_t)before || size > MOST ? NULL : gop_services->alloc((size_t)size);
@@ -99,9 +99,8 @@ void gop_cl_cache_write(const char *key, const unsigned char *binary, size_t byt
     const int folder = all ? open_folder() : -1;
     name_of(key, name);
     snprintf(temporary, sizeof temporary, "tmp%ld.%u", (long)getpid(), number++);
-    const int file =
-        folder < 0 ? -1 /* old ones go with cache.py's */
-                   : openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    const int file = /* old ones go with cache.py's */
+        openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file >= 0) {
         memcpy(all + SUM, key, key_bytes);
         memcpy(all + SUM + key_bytes, binary, bytes);

@@ -66,12 +66,12 @@ static gop_status make_context(int ordinal, gop_cl_ctx **made)
         gop_cl.clReleaseCommandQueue(queue);
         return gop_fail(GOP_NO_MEMORY, "opencl: no host memory for a context");
     }
-    memset(c, 0, sizeof *c);
-    c->base.backend = device->shares_memory ? &gop_cl_sharing : &gop_cl_separate;
-    c->base.device = (gop_device){gop_services->id, ordinal};
-    c->base.info = device->info;
-    c->device = device;
-    c->queue = queue;
+    *c = (gop_cl_ctx){
+        .base = {.backend = device->shares_memory ? &gop_cl_sharing : &gop_cl_separate,
+                 .device = {gop_services->id, ordinal},
+                 .info = device->info},
+        .device = device,
+        .queue = queue};
     if (device->shares_memory) gop_cl_try_sharing(c);
     *made = c;
     return GOP_OK;
@@ -116,16 +116,11 @@ int gop_cl_has_double(const gop_ctx *ctx)
 
 gop_status gop_cl_need_double(const gop_ctx *ctx, const char *op, gop_dtype dtype, int takes_it)
 {
-    static const char *const words[] = {
-#define X(enumerator, word, bytes) #word,
-        GOP_DTYPES(X)
-#undef X
-    };
     if (!takes_it || gop_cl_has_double(ctx)) return GOP_OK;
     return gop_fail(GOP_BAD_TYPE,
                     "%s: %s has no float64, which %s takes; expected another dtype, or another "
                     "device such as 'cpu'",
-                    op, gop_cl_device_name(ctx), words[dtype]);
+                    op, ctx->info.name, gop_cl_kinds[dtype].name);
 }
 
 const char *gop_cl_quotients(const gop_ctx *ctx)
@@ -141,23 +136,12 @@ gop_status gop_cl_need_quotients(const gop_ctx *ctx, const char *op, gop_dtype d
     return gop_fail(GOP_BAD_TYPE,
                     "%s: %s does not round quotients of float32 correctly and has no float64 "
                     "to do so; expected another device such as 'cpu'",
-                    op, gop_cl_device_name(ctx));
+                    op, ctx->info.name);
 }
 
 const char *gop_cl_registers(const gop_ctx *ctx, const char *option)
 {
     return gop_cl_of(ctx)->device->limits_registers ? option : "";
-}
-
-int gop_cl_group(const gop_ctx *ctx, int64_t wanted)
-{
-    const int most = ctx->info.max_threads_per_block;
-    return most < wanted ? most : (int)wanted;
-}
-
-const char *gop_cl_device_name(const gop_ctx *ctx)
-{
-    return gop_cl_of(ctx)->device->name;
 }
 
 /* ---- time and waiting ---- */
@@ -199,9 +183,9 @@ gop_status gop_cl_elapsed(gop_ctx *ctx, int from, int to, double *seconds)
     if (!c->device->shares_memory) {
         cl_ulong begin = 0, end = 0;
         GOP_TRY(GOP_CL_CALL(clGetEventProfilingInfo, c->marks[from], CL_PROFILING_COMMAND_END,
-                            sizeof begin, &begin, NULL));
+                            GOP_CL_ANSWER(begin)));
         GOP_TRY(GOP_CL_CALL(clGetEventProfilingInfo, c->marks[to], CL_PROFILING_COMMAND_END,
-                            sizeof end, &end, NULL));
+                            GOP_CL_ANSWER(end)));
         *seconds = 1e-9 * (double)(end - begin);
     } else *seconds = c->times[to] - c->times[from];
     return GOP_OK;
@@ -219,12 +203,7 @@ gop_status gop_cl_flush(gop_ctx *ctx)
     gop_cl_ctx *const c = gop_cl_of(ctx);
     static _Atomic unsigned char value;
     const unsigned char byte = ++value;
-    cl_int code = CL_SUCCESS;
-    if (!c->swept) {
-        c->swept = GOP_CL_MAKE(&code, clCreateBuffer, c->device->context, CL_MEM_READ_WRITE,
-                               SWEPT, NULL);
-        if (!c->swept) return gop_cl_no_memory(ctx, code, SWEPT);
-    }
+    if (!c->swept) GOP_TRY(gop_cl_make_buffer(c, NULL, SWEPT, &c->swept));
     c->is_busy = 1;
     GOP_TRY(GOP_CL_CALL(clEnqueueFillBuffer, c->queue, c->swept, &byte, 1, 0, SWEPT, 0, NULL,
                         NULL));

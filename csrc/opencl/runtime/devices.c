@@ -19,7 +19,7 @@ static int is_known;
 static void ask_text(cl_device id, cl_uint what, char *text, size_t room)
 {
     char said[512] = "";
-    if (gop_cl.clGetDeviceInfo(id, what, sizeof said, said, NULL) != CL_SUCCESS) said[0] = '\0';
+    if (gop_cl.clGetDeviceInfo(id, what, GOP_CL_ANSWER(said)) != CL_SUCCESS) said[0] = '\0';
     said[sizeof said - 1] = '\0';
     snprintf(text, room, "%.*s", (int)room - 1, said);
 }
@@ -28,16 +28,15 @@ static void ask_text(cl_device id, cl_uint what, char *text, size_t room)
 static cl_ulong ask(cl_device id, cl_uint what)
 {
     cl_ulong value = 0;
-    if (gop_cl.clGetDeviceInfo(id, what, sizeof value, &value, NULL) != CL_SUCCESS) return 0;
+    if (gop_cl.clGetDeviceInfo(id, what, GOP_CL_ANSWER(value)) != CL_SUCCESS) return 0;
     return value;
 }
 
 static void fill_info(gop_cl_device *d)
 {
-    gop_device_info *const info = &d->info;
+    gop_device_info *const info = &d->info; /* of zeros */
     const int is_cpu = d->type & CL_DEVICE_TYPE_CPU;
-    memset(info, 0, sizeof *info);
-    snprintf(info->name, sizeof info->name, "%s", d->name);
+    ask_text(d->id, CL_DEVICE_NAME, info->name, sizeof info->name);
     info->processors = (int)ask(d->id, CL_DEVICE_MAX_COMPUTE_UNITS);
     const int most = (int)ask(d->id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
     info->max_threads_per_block = most ? most : 1;
@@ -75,7 +74,6 @@ static int learn(cl_device id, const char *platform, gop_cl_device *d)
     d->limits_registers = strstr(extensions, "cl_nv_compiler_options") != NULL;
     d->type = ask(id, CL_DEVICE_TYPE);
     snprintf(d->platform, sizeof d->platform, "%s", platform);
-    ask_text(id, CL_DEVICE_NAME, d->name, sizeof d->name);
     ask_text(id, CL_DRIVER_VERSION, d->driver, sizeof d->driver);
     ask_text(id, CL_DEVICE_VERSION, d->version, sizeof d->version);
     d->has_double =
@@ -120,8 +118,7 @@ static gop_status none_found(cl_int code)
         folder && *folder ? folder : "/etc/OpenCL/vendors");
 }
 
-/* With the lock held. */
-static gop_status enumerate(void)
+gop_status gop_cl_enumerate(void)
 {
     cl_platform platforms[PLATFORMS];
     cl_uint count = 0;
@@ -141,7 +138,7 @@ gop_status gop_cl_count(int *count)
 {
     GOP_TRY(gop_cl_load());
     pthread_mutex_lock(&lock);
-    const gop_status status = is_known ? GOP_OK : enumerate();
+    const gop_status status = is_known ? GOP_OK : gop_cl_enumerate();
     *count = device_count;
     pthread_mutex_unlock(&lock);
     return status;
@@ -176,13 +173,15 @@ static gop_status open_device(gop_cl_device *d)
             GOP_DEVICE_UNSUPPORTED,
             "opencl: %s sets subnormal numbers to zero, expected a device that keeps "
             "them; use another device",
-            d->name);
+            d->info.name);
     d->context = GOP_CL_MAKE(&code, clCreateContext, NULL, 1, &d->id, NULL, NULL);
     if (d->context) return GOP_OK;
-    return gop_cl_fail(GOP_DEVICE_UNAVAILABLE, code,
-                       "opencl: %s makes no context (%s, %d); PoCL needs a folder that it can "
-                       "write: set POCL_CACHE_DIR to one",
-                       d->name, gop_cl_error_name(code), code);
+    const gop_status status =
+        gop_fail(GOP_DEVICE_UNAVAILABLE,
+                 "opencl: %s makes no context (%s, %d); PoCL needs a folder that it can write: "
+                 "set POCL_CACHE_DIR to one",
+                 d->info.name, gop_cl_error_name(code), code);
+    return gop_cl_with_code(status, code);
 }
 
 gop_status gop_cl_use_device(int ordinal, gop_cl_device **device)

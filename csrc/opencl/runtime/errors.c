@@ -20,6 +20,15 @@ const char *gop_cl_error_name(cl_int code)
     }
 }
 
+void gop_cl_append(char *text, size_t room, const char *format, ...)
+{
+    const size_t used = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + used, room - used, format, arguments);
+    va_end(arguments);
+}
+
 /* ---- the trace: which functions are called, for whoever wants to see OpenCL's steps ---- */
 
 enum { TRACE = 1 << 14 };
@@ -41,8 +50,7 @@ const char *gop_cl_trace(int start)
 static void note(const char *name)
 {
     pthread_mutex_lock(&lock);
-    const size_t used = strlen(trace);
-    snprintf(trace + used, sizeof trace - used, "%s ", name);
+    gop_cl_append(trace, sizeof trace, "%s ", name);
     pthread_mutex_unlock(&lock);
 }
 
@@ -54,48 +62,35 @@ int gop_cl_fault(const char *site, cl_int *error)
     return fails;
 }
 
-static void add_code(cl_int code)
+gop_status gop_cl_with_code(gop_status status, cl_int code)
 {
     gop_error *const error = gop_services->error();
     error->native_code = code;
     snprintf(error->native_name, sizeof error->native_name, "%s", gop_cl_error_name(code));
-}
-
-gop_status gop_cl_fail(gop_status status, cl_int code, const char *format, ...)
-{
-    char said[900];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(said, sizeof said, format, arguments);
-    va_end(arguments);
-    gop_fail(status, "%s", said);
-    add_code(code);
     return status;
 }
 
 gop_status gop_cl_check(cl_int code, const char *function)
 {
     if (code == CL_SUCCESS) return GOP_OK;
-    return gop_cl_fail(GOP_DEVICE_FAILED, code,
-                       "opencl: %s failed: %s (%d); host arrays are intact: go on with "
-                       "device='cpu', or start a new process",
-                       function, gop_cl_error_name(code), code);
+    const gop_status status =
+        gop_fail(GOP_DEVICE_FAILED,
+                 "opencl: %s failed: %s (%d); host arrays are intact: go on with "
+                 "device='cpu', or start a new process",
+                 function, gop_cl_error_name(code), code);
+    return gop_cl_with_code(status, code);
 }
 
-int gop_cl_has_no_memory(cl_int code)
+gop_status gop_cl_no_buffer(const gop_ctx *ctx, cl_int code, size_t bytes)
 {
-    return code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES ||
-           code == CL_OUT_OF_HOST_MEMORY || code == CL_INVALID_BUFFER_SIZE;
-}
-
-gop_status gop_cl_no_memory(gop_ctx *ctx, cl_int code, size_t bytes)
-{
-    gop_cl_fail(GOP_NO_DEVICE_MEMORY, code,
-                "opencl: no memory for %.1f MiB on %s, which has %.1f MiB in all (%s, %d)",
-                (double)bytes / 1048576, gop_cl_device_name(ctx),
-                (double)ctx->info.memory / 1048576, gop_cl_error_name(code), code);
-    gop_error *const error = gop_services->error();
-    error->requested = (int64_t)bytes;
-    error->total = ctx->info.memory;
-    return GOP_NO_DEVICE_MEMORY;
+    if (code != CL_MEM_OBJECT_ALLOCATION_FAILURE && code != CL_OUT_OF_RESOURCES &&
+        code != CL_OUT_OF_HOST_MEMORY && code != CL_INVALID_BUFFER_SIZE)
+        return gop_cl_check(code, "clCreateBuffer");
+    gop_fail(GOP_NO_DEVICE_MEMORY,
+             "opencl: no memory for %.1f MiB on %s, which has %.1f MiB in all (%s, %d)",
+             (double)bytes / 1048576, ctx->info.name, (double)ctx->info.memory / 1048576,
+             gop_cl_error_name(code), code);
+    gop_services->error()->requested = (int64_t)bytes;
+    gop_services->error()->total = ctx->info.memory;
+    return gop_cl_with_code(GOP_NO_DEVICE_MEMORY, code);
 }

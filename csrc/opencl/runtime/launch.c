@@ -2,28 +2,24 @@
  * launch.c - one launch: operands become buffers, values arguments, and the NDRange whole
  * work-groups; and what plans have in common before it.
  */
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "opencl/runtime/runtime.h"
 
 const gop_cl_kind gop_cl_kinds[GOP_NDTYPES] = {
-    [GOP_BOOL] = {"uchar", "uchar", "BOOLEAN", 1, 1},
-    [GOP_INT8] = {"char", "uchar", "SIGNED", 1, 1},
-    [GOP_INT16] = {"short", "ushort", "SIGNED", 1, 2},
-    [GOP_INT32] = {"int", "uint", "SIGNED", 1, 4},
-    [GOP_INT64] = {"long", "ulong", "SIGNED", 1, 8},
-    [GOP_UINT8] = {"uchar", "uchar", "UNSIGNED", 1, 1},
-    [GOP_UINT16] = {"ushort", "ushort", "UNSIGNED", 1, 2},
-    [GOP_UINT32] = {"uint", "uint", "UNSIGNED", 1, 4},
-    [GOP_UINT64] = {"ulong", "ulong", "UNSIGNED", 1, 8},
-    [GOP_FLOAT16] = {"ushort", "ushort", "HALF", 1, 2},
-    [GOP_BFLOAT16] = {"ushort", "ushort", "BFLOAT", 1, 2},
-    [GOP_FLOAT32] = {"float", "float", "FLOAT", 1, 4},
-    [GOP_FLOAT64] = {"double", "double", "FLOAT", 1, 8},
-    [GOP_COMPLEX64] = {"float", "float", "COMPLEX", 2, 4},
-    [GOP_COMPLEX128] = {"double", "double", "COMPLEX", 2, 8},
+    [GOP_BOOL] = {"bool", "uchar", "uchar", "uint", "BOOLEAN", 1, 1},
+    [GOP_INT8] = {"int8", "char", "uchar", "uint", "SIGNED", 1, 1},
+    [GOP_INT16] = {"int16", "short", "ushort", "uint", "SIGNED", 1, 2},
+    [GOP_INT32] = {"int32", "int", "uint", "uint", "SIGNED", 1, 4},
+    [GOP_INT64] = {"int64", "long", "ulong", "ulong", "SIGNED", 1, 8},
+    [GOP_UINT8] = {"uint8", "uchar", "uchar", "uint", "UNSIGNED", 1, 1},
+    [GOP_UINT16] = {"uint16", "ushort", "ushort", "uint", "UNSIGNED", 1, 2},
+    [GOP_UINT32] = {"uint32", "uint", "uint", "uint", "UNSIGNED", 1, 4},
+    [GOP_UINT64] = {"uint64", "ulong", "ulong", "ulong", "UNSIGNED", 1, 8},
+    [GOP_FLOAT16] = {"float16", "ushort", "ushort", "float", "HALF", 1, 2},
+    [GOP_BFLOAT16] = {"bfloat16", "ushort", "ushort", "float", "BFLOAT", 1, 2},
+    [GOP_FLOAT32] = {"float32", "float", "float", "float", "FLOAT", 1, 4},
+    [GOP_FLOAT64] = {"float64", "double", "double", "double", "FLOAT", 1, 8},
+    [GOP_COMPLEX64] = {"complex64", "float", "float", "float", "COMPLEX", 2, 4},
+    [GOP_COMPLEX128] = {"complex128", "double", "double", "double", "COMPLEX", 2, 8},
 };
 
 static gop_status set_arguments(gop_cl_ctx *c, const gop_cl_launch *launch,
@@ -76,33 +72,13 @@ gop_status gop_cl_run(gop_ctx *ctx, const gop_cl_launch *launch)
 
 /* ---- what plans have in common ---- */
 
-void gop_cl_define(gop_cl_build *build, const char *format, ...)
-{
-    const size_t used = strlen(build->options);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(build->options + used, sizeof build->options - used, format, arguments);
-    va_end(arguments);
-}
-
-gop_status gop_cl_refuse(const gop_cl_build *build, const char *format, ...)
-{
-    char said[400];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(said, sizeof said, format, arguments);
-    va_end(arguments);
-    return gop_fail(GOP_REFUSED, "%s: kernel '%s' %s", build->names->op, build->names->row,
-                    said);
-}
-
 gop_status gop_cl_need_cpu(const gop_ctx *ctx, const gop_cl_build *build)
 {
     if (gop_cl_is_cpu(ctx)) return GOP_OK;
     return gop_cl_refuse(build,
                          "is for CPU devices: its work-items have long arrays of their own, "
                          "and all that %s runs at once would take more memory than it has",
-                         gop_cl_device_name(ctx));
+                         ctx->info.name);
 }
 
 gop_status gop_cl_set_axes(const gop_cl_build *build, const char *kind, int rank,
@@ -132,6 +108,6 @@ gop_status gop_cl_need_group(const gop_ctx *ctx, const gop_cl_build *build, int6
     return gop_cl_refuse(build,
                          "takes work-groups of %lld work-items and %lld bytes of local memory "
                          "here, but %s has at most %d and %lld",
-                         (long long)items, (long long)local, gop_cl_device_name(ctx),
+                         (long long)items, (long long)local, info->name,
                          info->max_threads_per_block, (long long)info->shared_per_block);
 }

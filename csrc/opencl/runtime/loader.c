@@ -22,11 +22,11 @@ gop_cl_table gop_cl;
 enum { PATIENCE = 60, SAID = 400 }; /* seconds; bytes that are kept of a driver's last words */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int is_loaded, is_started, is_forked;
+static int is_loaded, is_forked;
 
 static void after_fork(void)
 {
-    is_forked = is_started;
+    is_forked = is_loaded;
     lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
@@ -39,12 +39,20 @@ gop_status gop_cl_usable(void)
                     "or device='cpu' in this process");
 }
 
-/* Fills a table from a library, or says which function it has not. */
-static gop_status fill(void *library, const char *name, gop_cl_table *table)
+/* Opens a library and fills the table, or says what is missing. */
+static gop_status open_library(const char *name)
 {
+    void *const library =
+        gop_services->fault("opencl.load") ? NULL : dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    const char *const reason = library ? NULL : dlerror();
+    if (!library)
+        return gop_fail(GOP_DEVICE_UNAVAILABLE,
+                        "opencl: the loader %s does not open (%s); install it, as Debian's "
+                        "package ocl-icd-libopencl1, or name another in GPUOPS_OPENCL_LIBRARY",
+                        name, reason ? reason : "no reason given");
 #define X(result, function, arguments)                                                         \
-    *(void **)&table->function = dlsym(library, #function);                                    \
-    if (!table->function)                                                                      \
+    *(void **)&gop_cl.function = dlsym(library, #function);                                    \
+    if (!gop_cl.function)                                                                      \
         return gop_fail(GOP_DEVICE_UNAVAILABLE,                                                \
                         "opencl: %s has no function " #function ", expected an OpenCL 1.2 "    \
                         "loader",                                                              \
@@ -56,29 +64,15 @@ static gop_status fill(void *library, const char *name, gop_cl_table *table)
 
 /* ---- the child ---- */
 
-/* Asks every platform for its devices, which is all that can go wrong by itself. */
-static void ask_all(const char *name)
-{
-    void *const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    gop_cl_table table;
-    cl_platform platforms[32];
-    cl_device devices[32];
-    cl_uint count = 0, of_platform;
-    if (!library || fill(library, name, &table) != GOP_OK) return;
-    if (table.clGetPlatformIDs(32, platforms, &count) != CL_SUCCESS) return;
-    for (cl_uint p = 0; p < count && p < 32; p++)
-        table.clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_CPU | CL_DEVICE_TYPE_GPU, 32, devices,
-                             &of_platform);
-}
-
+/* Does what this process will do next, and says nothing of a failure: it will fail there too.
+ */
 static void be_the_child(const char *name, int out)
 {
     dup2(out, STDOUT_FILENO); /* what a driver says before it ends the process */
     dup2(out, STDERR_FILENO);
     for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
-    if (!gop_services->fault("opencl.trial")) ask_all(name);
-    else abort();
-    _exit(0);
+    if (gop_services->fault("opencl.trial")) abort();
+    _exit(open_library(name) != GOP_OK || gop_cl_enumerate() != GOP_OK);
 }
 
 /* The last that was written, in one line. */
@@ -136,17 +130,9 @@ static gop_status load(void)
         return gop_fail(GOP_DEVICE_UNAVAILABLE,
                         "opencl: it is disabled by GPUOPS_OPENCL_LIBRARY=disabled");
     GOP_TRY(try_in_child(name));
-    void *const library =
-        gop_services->fault("opencl.load") ? NULL : dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    const char *const reason = library ? NULL : dlerror();
-    if (!library)
-        return gop_fail(GOP_DEVICE_UNAVAILABLE,
-                        "opencl: the loader %s does not open (%s); install it, as Debian's "
-                        "package ocl-icd-libopencl1, or name another in GPUOPS_OPENCL_LIBRARY",
-                        name, reason ? reason : "no reason given");
+    GOP_TRY(open_library(name));
     pthread_atfork(NULL, NULL, after_fork);
-    GOP_TRY(fill(library, name, &gop_cl));
-    is_loaded = is_started = 1;
+    is_loaded = 1;
     return GOP_OK;
 }
 

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "core/arrays/bounds.h"
 #include "opencl/runtime/runtime.h"
 
 enum {
@@ -76,21 +77,23 @@ static int class_of(size_t bytes)
     return NO_CLASS;
 }
 
+gop_status gop_cl_make_buffer(gop_cl_ctx *c, void *memory, size_t bytes, cl_mem *buffer)
+{
+    const cl_flags flags = CL_MEM_READ_WRITE | (memory ? CL_MEM_USE_HOST_PTR : 0);
+    cl_int code = CL_SUCCESS;
+    *buffer = GOP_CL_MAKE(&code, clCreateBuffer, c->device->context, flags, bytes, memory);
+    return *buffer ? GOP_OK : gop_cl_no_buffer(&c->base, code, bytes);
+}
+
 static gop_status alloc_buffer(gop_ctx *ctx, size_t bytes, void **memory)
 {
     gop_cl_ctx *const c = gop_cl_of(ctx);
     const int class = class_of(bytes);
-    cl_int code = CL_SUCCESS;
-    cl_mem buffer = NULL;
+    cl_mem buffer;
     if (class != NO_CLASS) bytes = (size_t)1 << (SMALLEST + class);
     if (class != NO_CLASS && c->kept[class].count > 0)
         buffer = c->kept[class].buffer[--c->kept[class].count];
-    else
-        buffer = GOP_CL_MAKE(&code, clCreateBuffer, c->device->context, CL_MEM_READ_WRITE,
-                             bytes, NULL);
-    if (!buffer)
-        return gop_cl_has_no_memory(code) ? gop_cl_no_memory(ctx, code, bytes)
-                                          : gop_cl_check(code, "clCreateBuffer");
+    else GOP_TRY(gop_cl_make_buffer(c, NULL, bytes, &buffer));
     *memory = name_buffer(buffer, bytes);
     if (*memory) return GOP_OK;
     gop_cl.clReleaseMemObject(buffer);
@@ -102,7 +105,7 @@ gop_status gop_cl_alloc(gop_ctx *ctx, size_t bytes, void **memory)
     if (!gop_cl_of(ctx)->device->shares_memory) return alloc_buffer(ctx, bytes, memory);
     *memory = gop_services->alloc(bytes);
     if (*memory) return GOP_OK;
-    return gop_cl_no_memory(ctx, CL_OUT_OF_HOST_MEMORY, bytes);
+    return gop_cl_no_buffer(ctx, CL_OUT_OF_HOST_MEMORY, bytes);
 }
 
 void gop_cl_release(gop_ctx *ctx, void *memory)
@@ -132,11 +135,13 @@ gop_status gop_cl_finish(gop_cl_ctx *c)
 
 /* ---- transfers: through a piece of memory that host arrays are packed into ---- */
 
+/* Of an array without gaps. */
 static int64_t elements(const gop_array *dense)
 {
-    int64_t count = 1;
-    for (int d = 0; d < dense->ndim; d++) count *= dense->strides[d] ? dense->shape[d] : 1;
-    return count;
+    const int64_t item = gop_cl_item(dense->dtype);
+    uintptr_t begin, end;
+    gop_array_bounds(dense, item, &begin, &end);
+    return (int64_t)(end - begin) / item;
 }
 
 typedef struct transfer {
@@ -217,18 +222,6 @@ gop_status gop_cl_download(gop_ctx *ctx, const gop_array *host, const gop_array 
 
 /* ---- the buffers of a launch ---- */
 
-/* The bytes that an array can touch. */
-static void bounds(const gop_array *array, uintptr_t *begin, uintptr_t *end)
-{
-    *begin = *end = (uintptr_t)array->data;
-    for (int d = 0; d < array->ndim; d++) {
-        const int64_t span = (array->shape[d] - 1) * array->strides[d];
-        if (span < 0) *begin -= (uintptr_t)-span;
-        else *end += (uintptr_t)span;
-    }
-    *end += (uintptr_t)gop_cl_item(array->dtype);
-}
-
 /* Adds a range to those that are there; what overlaps becomes one, since buffers may not. */
 static void add_range(gop_cl_buffers *b, uintptr_t begin, uintptr_t end, int is_written)
 {
@@ -240,10 +233,7 @@ static void add_range(gop_cl_buffers *b, uintptr_t begin, uintptr_t end, int is_
         b->of[i] = b->of[--b->count];
         i = -1; /* the larger one may meet others */
     }
-    b->of[b->count].begin = begin;
-    b->of[b->count].end = end;
-    b->of[b->count].buffer = NULL;
-    b->of[b->count++].is_written = is_written;
+    b->of[b->count++] = (gop_cl_range){begin, end, NULL, is_written};
 }
 
 static void release_buffers(gop_cl_buffers *buffers)
@@ -253,33 +243,24 @@ static void release_buffers(gop_cl_buffers *buffers)
     buffers->count = 0;
 }
 
-/* A buffer of the host's memory, or NULL. */
-static cl_mem host_buffer(gop_cl_ctx *c, void *memory, size_t bytes, cl_int *code)
-{
-    return GOP_CL_MAKE(code, clCreateBuffer, c->device->context,
-                       CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, memory);
-}
-
 gop_status gop_cl_buffers_take(gop_cl_ctx *c, const gop_cl_operand *operands, gop_cl_buffers *b)
 {
     b->count = 0;
     if (!c->device->shares_memory) return GOP_OK;
     for (int i = 0; i < GOP_CL_OPERANDS && operands[i].array; i++) {
         uintptr_t begin, end;
-        bounds(operands[i].array, &begin, &end);
+        gop_array_bounds(operands[i].array, gop_cl_item(operands[i].array->dtype), &begin,
+                         &end);
         add_range(b, begin / BASE * BASE, (end + BASE - 1) / BASE * BASE,
                   operands[i].is_written);
     }
     for (int i = 0; i < b->count; i++) {
-        cl_int code = CL_SUCCESS;
-        const uintptr_t begin = b->of[i].begin;
-        b->of[i].buffer = host_buffer(c, (void *)begin, b->of[i].end - begin, &code);
-        if (b->of[i].buffer) continue;
+        gop_cl_range *const r = &b->of[i];
+        const gop_status status =
+            gop_cl_make_buffer(c, (void *)r->begin, r->end - r->begin, &r->buffer);
+        if (status == GOP_OK) continue;
         release_buffers(b);
-        /* Longer than a buffer may be: core cuts the call. */
-        return gop_cl_has_no_memory(code)
-                   ? gop_cl_no_memory(&c->base, code, b->of[i].end - begin)
-                   : gop_cl_check(code, "clCreateBuffer");
+        return status; /* longer than a buffer may be: core cuts the call */
     }
     return GOP_OK;
 }
@@ -288,7 +269,8 @@ gop_status gop_cl_buffer_from(gop_cl_ctx *c, void *address, size_t bytes, cl_mem
 {
     cl_int code = CL_SUCCESS;
     if (c->device->shares_memory) {
-        *buffer = host_buffer(c, address, bytes, &code);
+        *buffer = GOP_CL_MAKE(&code, clCreateBuffer, c->device->context,
+                              CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, address);
         return *buffer ? GOP_OK : gop_cl_check(code, "clCreateBuffer");
     }
     const size_t region[2] = {inside(address), bytes};
@@ -297,8 +279,7 @@ gop_status gop_cl_buffer_from(gop_cl_ctx *c, void *address, size_t bytes, cl_mem
     if (*buffer) return GOP_OK;
     if (code != CL_MISALIGNED_SUB_BUFFER_OFFSET) return gop_cl_check(code, "clCreateSubBuffer");
     cl_uint bits = 0;
-    gop_cl.clGetDeviceInfo(c->device->id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof bits, &bits,
-                           NULL);
+    gop_cl.clGetDeviceInfo(c->device->id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, GOP_CL_ANSWER(bits));
     return gop_fail(
         GOP_BAD_ARGUMENT,
         "opencl: an argument begins %zu bytes behind its memory's begin, expected a "

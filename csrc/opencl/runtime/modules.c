@@ -5,7 +5,6 @@
  * memory or a number. The driver, which has read the source, is asked for it.
  */
 #define _GNU_SOURCE /* strsep */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,21 +13,11 @@
 enum { ARGUMENTS = 256, NAMES = 4096, WORDS = 256, TEXT = 1 << 16 };
 
 typedef struct module {
-    const gop_cl_device *device;
     cl_program program;
     char text[TEXT]; /* what describe() gives */
 } module;
 
 /* ---- what a program has ---- */
-
-static void add(module *m, const char *format, ...)
-{
-    const size_t used = strlen(m->text);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(m->text + used, sizeof m->text - used, format, arguments);
-    va_end(arguments);
-}
 
 static cl_uint ask(cl_kernel kernel, cl_uint parameter, cl_uint what)
 {
@@ -46,19 +35,19 @@ static gop_status describe(module *m, const char *name)
     cl_uint count = 0;
     cl_kernel kernel = GOP_CL_MAKE(&code, clCreateKernel, m->program, name);
     if (!kernel) return gop_cl_check(code, "clCreateKernel");
-    gop_cl.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof count, &count, NULL);
-    add(m, "%s\n", name);
+    gop_cl.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, GOP_CL_ANSWER(count));
+    gop_cl_append(m->text, TEXT, "%s\n", name);
     for (cl_uint i = 0; i < count; i++) {
         const cl_uint space = ask(kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER);
         const cl_uint how = ask(kernel, i, CL_KERNEL_ARG_TYPE_QUALIFIER);
         char type[WORDS] = "";
         gop_cl.clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_TYPE_NAME, sizeof type - 1, type,
                                   NULL);
-        add(m, " %s %d %s\n",
-            space == CL_KERNEL_ARG_ADDRESS_LOCAL     ? "local"
-            : space == CL_KERNEL_ARG_ADDRESS_PRIVATE ? "private"
-                                                     : "global",
-            (how & CL_KERNEL_ARG_TYPE_CONST) != 0, type);
+        gop_cl_append(m->text, TEXT, " %s %d %s\n",
+                      space == CL_KERNEL_ARG_ADDRESS_LOCAL     ? "local"
+                      : space == CL_KERNEL_ARG_ADDRESS_PRIVATE ? "private"
+                                                               : "global",
+                      (how & CL_KERNEL_ARG_TYPE_CONST) != 0, type);
     }
     gop_cl.clReleaseKernel(kernel);
     return GOP_OK;
@@ -99,7 +88,6 @@ gop_status gop_cl_load_module(gop_ctx *ctx, const void *image, void **loaded)
     const char *const options = image;
     module *const m = gop_services->alloc(sizeof *m);
     if (!m) return gop_fail(GOP_NO_MEMORY, "opencl: no host memory for a program");
-    m->device = gop_cl_of(ctx)->device;
     m->text[0] = '\0';
     gop_status status = build(ctx, options, options + strlen(options) + 1, &m->program);
     if (status == GOP_OK && (status = describe_all(m)) != GOP_OK)
@@ -123,11 +111,11 @@ static gop_status check_group(const gop_cl_device *d, cl_kernel kernel,
 {
     size_t most = 1, axis[3] = {1, 1, 1}, fixed[3] = {0, 0, 0};
     const unsigned *const b = l->block;
-    gop_cl.clGetKernelWorkGroupInfo(kernel, d->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof most,
-                                    &most, NULL);
-    gop_cl.clGetDeviceInfo(d->id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof axis, axis, NULL);
+    gop_cl.clGetKernelWorkGroupInfo(kernel, d->id, CL_KERNEL_WORK_GROUP_SIZE,
+                                    GOP_CL_ANSWER(most));
+    gop_cl.clGetDeviceInfo(d->id, CL_DEVICE_MAX_WORK_ITEM_SIZES, GOP_CL_ANSWER(axis));
     gop_cl.clGetKernelWorkGroupInfo(kernel, d->id, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
-                                    sizeof fixed, fixed, NULL);
+                                    GOP_CL_ANSWER(fixed));
     if (fixed[0] && (fixed[0] != b[0] || fixed[1] != b[1] || fixed[2] != b[2]))
         return gop_fail(
             GOP_DEVICE_FAILED,
@@ -141,7 +129,7 @@ static gop_status check_group(const gop_cl_device *d, cl_kernel kernel,
         GOP_DEVICE_FAILED,
         "opencl: %s: a work-group of (%u, %u, %u) items, expected at most (%zu, %zu, "
         "%zu) and %zu together on %s; make groups smaller and more of them",
-        l->name, b[0], b[1], b[2], axis[0], axis[1], axis[2], most, d->name);
+        l->name, b[0], b[1], b[2], axis[0], axis[1], axis[2], most, d->info.name);
 }
 
 /* What the source declares, and what arguments ask for besides. */
@@ -149,8 +137,8 @@ static gop_status check_local(const gop_cl_device *d, cl_kernel kernel, cl_uint 
                               const gop_kernel_launch *l)
 {
     cl_ulong all = 0;
-    gop_cl.clGetKernelWorkGroupInfo(kernel, d->id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof all, &all,
-                                    NULL);
+    gop_cl.clGetKernelWorkGroupInfo(kernel, d->id, CL_KERNEL_LOCAL_MEM_SIZE,
+                                    GOP_CL_ANSWER(all));
     for (cl_uint i = 0; i < count; i++)
         if (ask(kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER) == CL_KERNEL_ARG_ADDRESS_LOCAL)
             all += *(const cl_ulong *)l->arguments[i];
@@ -159,7 +147,7 @@ static gop_status check_local(const gop_cl_device *d, cl_kernel kernel, cl_uint 
         GOP_DEVICE_FAILED,
         "opencl: %s: %llu bytes of local memory a work-group, expected at most %lld "
         "on %s; take a smaller tile",
-        l->name, (unsigned long long)all, (long long)d->info.shared_per_block, d->name);
+        l->name, (unsigned long long)all, (long long)d->info.shared_per_block, d->info.name);
 }
 
 /* ---- a launch ---- */
@@ -190,7 +178,7 @@ static gop_status start(gop_cl_ctx *c, cl_kernel kernel, const gop_kernel_launch
         items[d] = l->grid[d] * group[d];
         if (items[d] > 1) axes = d + 1;
     }
-    gop_cl.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof count, &count, NULL);
+    gop_cl.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, GOP_CL_ANSWER(count));
     GOP_TRY(check_group(c->device, kernel, l));
     GOP_TRY(check_local(c->device, kernel, count, l));
     for (cl_uint i = 0; i < count; i++) GOP_TRY(set_argument(c, kernel, l, i, &buffer[i]));

@@ -64,11 +64,11 @@ static void build_error(const gop_cl_device *d, cl_program program, char *line, 
 /* All that a program's bytes depend on. To be freed. */
 static char *key_of(const gop_cl_device *d, const char *text, const char *options)
 {
-    const size_t room = strlen(text) + strlen(options) + sizeof d->platform + sizeof d->name +
-                        sizeof d->driver + sizeof d->version + 64;
+    const size_t room = strlen(text) + strlen(options) + sizeof d->platform +
+                        sizeof d->info.name + sizeof d->driver + sizeof d->version + 64;
     char *const key = gop_services->alloc(room);
     if (key)
-        snprintf(key, room, "1\n%s\n%s\n%s\n%s\n%s\n%s", d->platform, d->name, d->driver,
+        snprintf(key, room, "1\n%s\n%s\n%s\n%s\n%s\n%s", d->platform, d->info.name, d->driver,
                  d->version, options, text);
     return key;
 }
@@ -94,12 +94,10 @@ static cl_program from_cache(const gop_cl_device *d, const char *key, const char
 static void into_cache(cl_program program, const char *key)
 {
     size_t bytes = 0;
-    if (!key ||
-        gop_cl.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL))
+    if (!key || gop_cl.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, GOP_CL_ANSWER(bytes)))
         return;
     unsigned char *binary = bytes ? gop_services->alloc(bytes) : NULL;
-    if (binary &&
-        !gop_cl.clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL))
+    if (binary && !gop_cl.clGetProgramInfo(program, CL_PROGRAM_BINARIES, GOP_CL_ANSWER(binary)))
         gop_cl_cache_write(key, binary, bytes);
     gop_services->release(binary);
 }
@@ -119,7 +117,7 @@ gop_status gop_cl_build_source(const gop_cl_device *d, const char *text, const c
     if (code == CL_SUCCESS) return GOP_OK;
     build_error(d, *program, said, room);
     gop_cl.clReleaseProgram(*program);
-    return gop_cl_fail(GOP_NOT_COMPILED, code, "%s", said);
+    return gop_cl_with_code(gop_fail(GOP_NOT_COMPILED, "%s", said), code);
 }
 
 /* Of a kernel of ours, which nobody can mend. */
@@ -130,13 +128,12 @@ static gop_status build_own(const gop_cl_device *d, const gop_cl_source *source,
     const gop_status status =
         gop_cl_build_source(d, source->text, options, built, said, sizeof said);
     if (status != GOP_NOT_COMPILED) return status;
-    const int code = gop_services->error()->native_code;
-    return gop_cl_fail(
-        GOP_DEVICE_UNSUPPORTED, code,
-        "opencl: %s does not build the kernel %s (%s, %d): %s; options %s; driver "
-        "%s",
-        d->name, source->name, gop_cl_error_name(code), code, *said ? said : "it says nothing",
-        options, d->driver);
+    const cl_int code = gop_services->error()->native_code;
+    gop_fail(GOP_DEVICE_UNSUPPORTED,
+             "opencl: %s does not build the kernel %s (%s, %d): %s; options %s; driver %s",
+             d->info.name, source->name, gop_cl_error_name(code), code,
+             *said ? said : "it says nothing", options, d->driver);
+    return gop_cl_with_code(GOP_DEVICE_UNSUPPORTED, code);
 }
 
 static gop_status build(const gop_cl_device *d, const char *name, const char *options,
@@ -174,11 +171,8 @@ static gop_status find_program(const gop_cl_device *d, const char *source, const
         gop_cl.clReleaseProgram(program);
         return gop_fail(GOP_NO_MEMORY, "opencl: no host memory for a program");
     }
-    made->device = d;
-    made->source = source;
-    snprintf(made->options, sizeof made->options, "%s", options);
-    made->program = program;
-    made->next = all;
+    *made = (gop_cl_built){.device = d, .source = source, .program = program, .next = all};
+    gop_cl_append(made->options, sizeof made->options, "%s", options);
     *found = all = made;
     return GOP_OK;
 }
@@ -188,7 +182,7 @@ gop_status gop_cl_kernel_get(gop_cl_ctx *c, const char *source, const char *opti
 {
     const gop_cl_built *program = NULL;
     cl_int code = CL_SUCCESS;
-    for (int i = 0; i < c->kernels && i < GOP_CL_KERNELS; i++) {
+    for (int i = 0; i < GOP_CL_KERNELS && c->kernel[i].kernel; i++) {
         const gop_cl_kernel *const k = &c->kernel[i];
         *kernel = k->kernel;
         if (k->program->source == source && k->name == name &&
@@ -201,10 +195,8 @@ gop_status gop_cl_kernel_get(gop_cl_ctx *c, const char *source, const char *opti
     GOP_TRY(status);
     *kernel = GOP_CL_MAKE(&code, clCreateKernel, program->program, name);
     if (!*kernel) return gop_cl_check(code, "clCreateKernel");
-    gop_cl_kernel *const place = &c->kernel[c->kernels % GOP_CL_KERNELS]; /* the oldest goes */
-    if (c->kernels >= GOP_CL_KERNELS) gop_cl.clReleaseKernel(place->kernel);
-    *place = (gop_cl_kernel){program, name, *kernel};
-    c->kernels++;
-    if (c->kernels == 2 * GOP_CL_KERNELS) c->kernels = GOP_CL_KERNELS;
+    gop_cl_kernel *const oldest = &c->kernel[c->kernels++ % GOP_CL_KERNELS];
+    if (oldest->kernel) gop_cl.clReleaseKernel(oldest->kernel);
+    *oldest = (gop_cl_kernel){program, name, *kernel};
     return GOP_OK;
 }

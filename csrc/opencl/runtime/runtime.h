@@ -25,16 +25,18 @@ extern gop_cl_table gop_cl; /* filled by gop_cl_load() */
 #define GOP_CL_MAKE(error, name, ...)                                                          \
     (gop_cl_fault("opencl." #name, error) ? NULL : gop_cl.name(__VA_ARGS__, error))
 
+/* The last arguments of a function that is asked: where it puts its answer. */
+#define GOP_CL_ANSWER(variable) sizeof(variable), &(variable), NULL
+
 int gop_cl_fault(const char *name, cl_int *error);
 /* The backend's profile(): the names of the functions called since it was started. */
 const char *gop_cl_trace(int start);
 gop_status gop_cl_check(cl_int code, const char *function) GOP_MUST_CHECK;
-/* The same with the code added to a sentence of the caller's. */
-gop_status gop_cl_fail(gop_status status, cl_int code, const char *format, ...);
+/* Adds the code to what gop_fail() has just been told. */
+gop_status gop_cl_with_code(gop_status status, cl_int code);
 const char *gop_cl_error_name(cl_int code);
-/* Out of memory in any of OpenCL's words for it. */
-int gop_cl_has_no_memory(cl_int code);
-gop_status gop_cl_no_memory(gop_ctx *ctx, cl_int code, size_t bytes);
+/* A buffer was not made: most codes for that mean that there is no memory. */
+gop_status gop_cl_no_buffer(const gop_ctx *ctx, cl_int code, size_t bytes);
 
 /* ---- loader ---- */
 
@@ -49,7 +51,7 @@ typedef struct gop_cl_device {
     cl_device id;
     cl_context context; /* made when the device is first used */
     cl_flags type;
-    char name[128], platform[128], driver[64], version[64];
+    char platform[128], driver[64], version[64];
     int shares_memory; /* with the host: its arrays are taken where they lie */
     int is_coherent;   /* and once a queue is done, the host sees what it has written there */
     int has_double, keeps_subnormals;
@@ -59,6 +61,8 @@ typedef struct gop_cl_device {
     gop_device_info info;
 } gop_cl_device;
 
+/* Learns which devices there are; where nobody else does meanwhile. */
+gop_status gop_cl_enumerate(void) GOP_MUST_CHECK;
 gop_status gop_cl_count(int *devices);
 gop_status gop_cl_info(int ordinal, gop_device_info *info);
 /* The device of this number, with its context. */
@@ -82,7 +86,7 @@ struct gop_cl_ctx {
     int takes_times;
     cl_event marks[GOP_EVENTS]; /* of a device with memory of its own */
     double times[GOP_EVENTS];   /* of one that shares the host's */
-    int kernels;
+    unsigned kernels;           /* made in all: the oldest ones are gone */
     gop_cl_kernel kernel[GOP_CL_KERNELS];
     int is_busy;   /* whether the queue may have something left to do */
     char *staging; /* pieces of host arrays on their way */
@@ -121,14 +125,20 @@ gop_status gop_cl_download(gop_ctx *ctx, const gop_array *host, const gop_array 
 /* Finds out whether a device that shares the host's memory is coherent. */
 void gop_cl_try_sharing(gop_cl_ctx *ctx);
 
+typedef struct gop_cl_range {
+    uintptr_t begin, end;
+    cl_mem buffer;
+    int is_written;
+} gop_cl_range;
+
+/* A buffer of the host's memory, or of the device's own where that is NULL. */
+gop_status gop_cl_make_buffer(gop_cl_ctx *ctx, void *memory, size_t bytes,
+                              cl_mem *buffer) GOP_MUST_CHECK;
+
 /* The buffers of one launch: operands that overlap are in one. */
 typedef struct gop_cl_buffers {
     int count;
-    struct {
-        uintptr_t begin, end;
-        cl_mem buffer;
-        int is_written;
-    } of[GOP_MAX_INPUTS + GOP_MAX_OUTPUTS];
+    gop_cl_range of[GOP_MAX_INPUTS + GOP_MAX_OUTPUTS];
 } gop_cl_buffers;
 
 /* Makes the buffers of operands in the host's memory. */

@@ -68,12 +68,10 @@ static void move_tile(__global BASE *out, __global const BASE *in, __global cons
         fetch_rows(next + y * p->in_y, p->in_y);
         for (long x = 0; x < whole; x += LANES) {
             V row[LANES];
-#pragma unroll
-            for (int j = 0; j < LANES; j++)
+            UNROLLED for (int j = 0; j < LANES; j++)
                 row[j] = ((__global const loose *)(in + x + (y + j) * p->in_y))->v;
             transpose_block(row);
-#pragma unroll
-            for (int i = 0; i < LANES; i++) ((loose *)(kept[x + i] + y))->v = row[i];
+            UNROLLED for (int i = 0; i < LANES; i++) ((loose *)(kept[x + i] + y))->v = row[i];
         }
         if (whole < nx)
             move(out + whole * p->out_x + y, in + whole + y * p->in_y, nx - whole, LANES, p);

@@ -23,17 +23,15 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     gop_array out = task->out[0], in = task->in[0];
     (void)step;
     out.dtype = in.dtype = own->dtype;
-    return gop_cl_run(ctx,
-                      &(gop_cl_launch){.build = &own->build,
-                                       .items = own->chunk ? gop_cl_ceil(pieces, own->chunk)
-                                                : own->has_plane ? pieces * own->wide
-                                                                 : pieces,
-                                       .group = own->wide,
-                                       .rows = own->high,
-                                       .operand = {GOP_CL_WRITES(&out), GOP_CL_READS(&in)},
-                                       .value = {GOP_CL_VALUE_IF(own->has_plane, own->plane),
-                                                 GOP_CL_VALUE_OF_AXES(2, own->axes),
-                                                 GOP_CL_VALUE_IF(own->chunk, own->chunk)}});
+    return GOP_CL_RUN(ctx, .build = &own->build,
+                      .items = own->chunk       ? gop_ceil(pieces, own->chunk)
+                               : own->has_plane ? pieces * own->wide
+                                                : pieces,
+                      .group = own->wide, .rows = own->high,
+                      .operand = {GOP_CL_WRITES(&out), GOP_CL_READS(&in)},
+                      .value = {GOP_CL_VALUE_IF(own->has_plane, own->plane),
+                                GOP_CL_VALUE_OF_AXES(2, own->axes),
+                                GOP_CL_VALUE_IF(own->chunk, own->chunk)});
 }
 
 /* What plans have in common, for items of the dtype's bytes in vectors of so many. */
@@ -144,8 +142,8 @@ static gop_status find_plane(const gop_task *task, gop_plan *plan)
 static void lay_tiles(planned *own, int side_x, int side_y)
 {
     struct plane *const p = &own->plane;
-    p->across = gop_cl_ceil(p->nx, side_x);
-    p->up = gop_cl_ceil(p->ny, side_y);
+    p->across = gop_ceil(p->nx, side_x);
+    p->up = gop_ceil(p->ny, side_y);
     p->tiles = p->across * p->up * own->axes.size;
     gop_cl_define(&own->build, " -DBATCH=%d", (int)own->axes.rank);
 }
@@ -195,7 +193,7 @@ static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task, gop_plan 
     int side = (int)task->tune[0] * (vector < 16 ? 2 : 1);
     while (side > 8 && (int64_t)side * side * items * vector > ctx->info.shared_per_block)
         side /= 2;
-    own->wide = (int)gop_cl_smaller(side * side, task->tune[1]);
+    own->wide = (int)gop_smaller(side * side, task->tune[1]);
     lay_tiles(own, side * items, side * items);
     gop_cl_define(&own->build, " -DVECTOR=%s -DSIDE=%d -DGROUP=%d", words[vector], side,
                   own->wide);

@@ -17,11 +17,9 @@ __kernel void transpose_padded_kernel(OPERANDS)
     const int nx = (int)min(p.nx - t.x, (long)SIDE), ny = (int)min(p.ny - t.y, (long)SIDE);
     out += out_at + t.to + t.x * p.out_x + (t.y + i) * p.out_y;
     in += in_at + t.from + (t.x + i) * p.in_x + t.y * p.in_y;
-#pragma unroll
-    for (int j = first; j < SIDE; j += ROWS)
+    UNROLLED for (int j = first; j < SIDE; j += ROWS)
         if (i < nx && j < ny) tile[j][i] = in[j * p.in_y];
     barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll
-    for (int j = first; j < SIDE; j += ROWS)
+    UNROLLED for (int j = first; j < SIDE; j += ROWS)
         if (j < nx && i < ny) out[j * p.out_x] = tile[i][j];
 }

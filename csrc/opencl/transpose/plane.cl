@@ -27,6 +27,5 @@ static struct tile tile_of(const struct plane *p, const struct axes *batch, long
 #endif
     long at[2] = {0, 0};
     place(batch, 0, BATCH, plane, 2, at);
-    const struct tile t = {(long)x * side_x, (long)y * side_y, at[0], at[1]};
-    return t;
+    return (struct tile){(long)x * side_x, (long)y * side_y, at[0], at[1]};
 }

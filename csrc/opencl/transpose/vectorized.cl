@@ -52,16 +52,12 @@ static void turn_pieces(piece r[PER])
 
 static void turn(row to[N], const row from[N])
 {
-#pragma unroll
-    for (int x = 0; x < N; x += PER)
-#pragma unroll
-        for (int y = 0; y < N; y += PER) {
+    UNROLLED for (int x = 0; x < N; x += PER)
+        UNROLLED for (int y = 0; y < N; y += PER) {
             piece r[PER];
-#pragma unroll
-            for (int k = 0; k < PER; k++) r[k] = from[y + k].at[x / PER];
+            UNROLLED for (int k = 0; k < PER; k++) r[k] = from[y + k].at[x / PER];
             turn_pieces(r);
-#pragma unroll
-            for (int k = 0; k < PER; k++) to[x + k].at[y / PER] = r[k];
+            UNROLLED for (int k = 0; k < PER; k++) to[x + k].at[y / PER] = r[k];
         }
 }
 
@@ -76,28 +72,23 @@ __kernel void transpose_vectorized_kernel(OPERANDS)
     in += in_at + t.from + t.x + t.y * p.in_y;
     out += out_at + t.to + t.y + t.x * p.out_x;
     /* All loads are on their way before any result is used. */
-#pragma unroll
-    for (int u = 0; u < UNITS; u++) {
+    UNROLLED for (int u = 0; u < UNITS; u++) {
         const int x = along * N, y = (first + u * STEP) * N;
         if (x < nx && y < ny)
-#pragma unroll
-            for (int k = 0; k < N; k++)
+            UNROLLED for (int k = 0; k < N; k++)
                 square[u][k].whole = *(__global const VECTOR *)(in + x + (y + k) * p.in_y);
     }
-#pragma unroll
-    for (int u = 0; u < UNITS; u++) {
+    UNROLLED for (int u = 0; u < UNITS; u++) {
         const int x = along * N, y = (first + u * STEP) * N;
         row turned[N];
         if (x >= nx || y >= ny) break;
         turn(turned, square[u]);
-#pragma unroll
-        for (int k = 0; k < N; k++)
+        UNROLLED for (int k = 0; k < N; k++)
             tile[(x + k) * SIDE + (y / N ^ along % ORDERS)] = turned[k].whole;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (along * N >= ny) return;
-#pragma unroll
-    for (int x = first; x < ITEMS; x += STEP)
+    UNROLLED for (int x = first; x < ITEMS; x += STEP)
         if (x < nx)
             *(__global VECTOR *)(out + x * p.out_x + along * N) =
                 tile[x * SIDE + (along ^ x / N % ORDERS)];
