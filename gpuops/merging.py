@@ -171,7 +171,7 @@ def states(op: str | Callable[..., Any], a: Any, axis: int | tuple[int, ...] | N
     # The core's own sentences about axes and masks; an extreme of no terms is no error yet.
     if word.startswith("arg") and 0 in a.shape:
         asked["op"] = "any"
-    shape = _core.infer("reduce", tuple(operands), asked)[1]
+    shape = _core.Call("reduce", operands, asked).infer()[1]
     every = range(a.ndim)
     axes = tuple(every if axes is None or not every else sorted(every[i] for i in axes))
     count = math.prod(a.shape[i] for i in axes)

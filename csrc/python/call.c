@@ -116,11 +116,12 @@ static int add_times(PyObject *dict, const gop_times *times, long count)
     return status;
 }
 
+/* The result goes `into` an array, or to memory that is made for it. */
 static PyObject *time_request(gop_request *r, PyObject *warmup, PyObject *repeat,
-                              PyObject *cold)
+                              PyObject *cold, PyObject *into)
 {
     if (gop_request_settle(r) < 0) return NULL;
-    if (r->is_strict && r->out && gop_read_array(r->out, &r->call.out[0], 1) < 0) return NULL;
+    if (into && gop_read_array(into, &r->call.out[0], 1) < 0) return NULL;
     const long n_warmup = PyLong_AsLong(warmup), n_repeat = PyLong_AsLong(repeat);
     const int is_cold = PyObject_IsTrue(cold);
     if (PyErr_Occurred()) return NULL;
@@ -129,7 +130,7 @@ static PyObject *time_request(gop_request *r, PyObject *warmup, PyObject *repeat
                             "time: n_warmup is %ld and n_repeat %ld, expected 0 to "
                             "1000000 and 1 to 1000000",
                             n_warmup, n_repeat);
-    PyObject *made = r->is_strict && r->out ? NULL : gop_make_output(r), *result = NULL;
+    PyObject *made = into ? NULL : gop_make_output(r), *result = NULL;
     if (!made && PyErr_Occurred()) return NULL;
     gop_explanation p;
     gop_status status = GOP_OK;
@@ -152,7 +153,8 @@ static PyObject *time_request(gop_request *r, PyObject *warmup, PyObject *repeat
 /* ---- a request as it is given ---- */
 
 /* Begins a request with operands and parameters as the core takes them. */
-static int read_given(gop_request *r, PyObject *op, PyObject *inputs, PyObject *params)
+static int read_given(gop_request *r, PyObject *op, PyObject *inputs, PyObject *params,
+                      PyObject *out)
 {
     r->name = PyUnicode_AsUTF8AndSize(op, NULL);
     if (!r->name || gop_read_op(r->name, &r->call.op) < 0) return -1;
@@ -163,100 +165,31 @@ static int read_given(gop_request *r, PyObject *op, PyObject *inputs, PyObject *
                           GOP_MAX_INPUTS);
     for (Py_ssize_t i = 0; i < count; i++) gop_add_input(r, PyTuple_GetItem(inputs, i));
     r->params = params;
-    r->is_given = 1;
-    return 0;
+    r->out = gop_out_of(out);
+    return gop_ask_libraries(r, NULL, 0);
 }
 
-/* ---- calls as Python's own functions give them, by position ---- */
-
-enum { ARGUMENTS = 7 }; /* op, inputs, params, out, device, kernel, tunables */
-
-static int read_request(PyObject *const *arguments, Py_ssize_t count, gop_request *r)
-{
-    gop_request_begin(r);
-    if (count < ARGUMENTS)
-        return gop_refuse(PyExc_TypeError,
-                          "expected op, inputs, params, out, device, kernel, tunables");
-    r->is_strict = 1;
-    if (read_given(r, arguments[0], arguments[1], arguments[2]) < 0) return -1;
-    r->out = r->target = arguments[3] == Py_None ? NULL : arguments[3];
-    r->device = arguments[4];
-    r->tunables = arguments[6];
-    if (arguments[5] == Py_None) return 0;
-    r->options.kernel = PyUnicode_AsUTF8AndSize(arguments[5], NULL);
-    return r->options.kernel ? 0 : -1;
-}
-
+/* What a Call runs, without the object, whose arguments it takes by position. */
 static PyObject *core_run(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
     gop_request r;
-    PyObject *result = read_request(arguments, count, &r) == 0 ? gop_request_run(&r) : NULL;
+    PyObject *how[GOP_NARGUMENTS] = {NULL}, *result = NULL;
+    if (count != 7)
+        return PyErr_Format(PyExc_TypeError,
+                            "expected op, inputs, params, out, device, kernel, tunables");
+    gop_request_begin(&r);
+    how[GOP_WORD_kernel] = arguments[5];
+    if (read_given(&r, arguments[0], arguments[1], arguments[2], arguments[3]) == 0 &&
+        gop_read_how(&r, how) == 0 && gop_read_tunables(arguments[6], &r.call) == 0 &&
+        gop_read_place(&r, arguments[4]) == 0)
+        result = gop_request_run(&r);
     gop_request_end(&r);
     return result;
 }
 
-/* time(the seven arguments of run, n_warmup, n_repeat, cold) */
-static PyObject *core_time(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
-{
-    gop_request r;
-    PyObject *said = NULL;
-    if (count != ARGUMENTS + 3)
-        return PyErr_Format(PyExc_TypeError,
-                            "time: expected the arguments of run, then n_warmup, "
-                            "n_repeat, cold");
-    if (read_request(arguments, count, &r) == 0)
-        said = time_request(&r, arguments[ARGUMENTS], arguments[ARGUMENTS + 1],
-                            arguments[ARGUMENTS + 2]);
-    gop_request_end(&r);
-    return said;
-}
-
-/* Operands and parameters without a device, and what is inferred of them. */
-static int read_and_infer(PyObject *arguments, const char *format, gop_request *r)
-{
-    PyObject *op, *inputs, *params = Py_None;
-    gop_request_begin(r);
-    if (!PyArg_ParseTuple(arguments, format, &op, &PyTuple_Type, &inputs, &params) ||
-        read_given(r, op, inputs, params) < 0 || gop_read_inputs(r) < 0 ||
-        gop_read_params(params, &r->call) < 0)
-        return -1;
-    return gop_done(gop_infer(&r->call));
-}
-
-static PyObject *core_infer(PyObject *module, PyObject *arguments)
-{
-    gop_request r;
-    const int status = read_and_infer(arguments, "OO!|O:infer", &r);
-    gop_request_end(&r);
-    if (status < 0) return NULL;
-    return Py_BuildValue("NN", gop_descr(r.call.out[0].dtype),
-                         gop_shape_tuple(r.call.out[0].ndim, r.call.out[0].shape));
-}
-
-/* Checks what can be checked without a device, also in the data. */
-static PyObject *core_check(PyObject *module, PyObject *arguments)
-{
-    gop_request r;
-    gop_status status = GOP_OK;
-    int64_t longest = 0;
-    const int read = read_and_infer(arguments, "OO!|O:check", &r);
-    if (read == 0) {
-        Py_BEGIN_ALLOW_THREADS;
-        status = gop_check(&r.call, &longest);
-        Py_END_ALLOW_THREADS;
-    }
-    gop_request_end(&r);
-    if (read < 0) return NULL;
-    return status == GOP_OK ? PyLong_FromLongLong(longest) : gop_raise();
-}
-
 PyMethodDef gop_call_functions[] = {
     {"run", (PyCFunction)(void (*)(void))core_run, METH_FASTCALL,
-     "run(op, inputs, params, out, device, kernel, tunables) -> out"},
-    {"time", (PyCFunction)(void (*)(void))core_time, METH_FASTCALL,
-     "time(the arguments of run, n_warmup, n_repeat, cold) -> dict of lists of seconds"},
-    {"infer", core_infer, METH_VARARGS, "infer(op, inputs, params) -> dtype, shape"},
-    {"check", core_check, METH_VARARGS, "check(op, inputs, params): raises what a call would"},
+     "run(op, inputs, params, out, device, kernel, tunables) -> the result, or out"},
     {NULL, NULL, 0, NULL}};
 
 /* ---- Call ---- */
@@ -306,11 +239,10 @@ static PyObject *call_new(PyTypeObject *class, PyObject *arguments, PyObject *ke
     PyObject *made = gop_call_new(given, &r);
     Py_XDECREF(given);
     Py_DECREF(operands);
-    if (made && read_given(r, op, operands, params) == 0) {
+    if (made && read_given(r, op, operands, params, out) == 0) {
         if (name) r->name = name;
-        r->out = gop_out_of(out);
         r->finish = finish == Py_None ? NULL : finish;
-        if (gop_ask_libraries(r, NULL, 0) == 0 && gop_read_how(r, how) == 0) return made;
+        if (gop_read_how(r, how) == 0) return made;
     }
     Py_XDECREF(made);
     return NULL;
@@ -343,23 +275,53 @@ static PyObject *call_plan(PyObject *self, PyObject *arguments)
     return plan_request(anew(self), facts);
 }
 
-/* time(n_warmup, n_repeat, cold) */
+/* time(n_warmup, n_repeat, cold, into=a new array) */
 static PyObject *call_time(PyObject *self, PyObject *arguments)
 {
-    PyObject *warmup, *repeat, *cold;
-    if (!PyArg_ParseTuple(arguments, "OOO:time", &warmup, &repeat, &cold)) return NULL;
-    return time_request(anew(self), warmup, repeat, cold);
+    PyObject *warmup, *repeat, *cold, *into = NULL;
+    if (!PyArg_ParseTuple(arguments, "OOO|O:time", &warmup, &repeat, &cold, &into)) return NULL;
+    return time_request(anew(self), warmup, repeat, cold, into);
+}
+
+/* Reads what the core can infer without a device. */
+static int infer(gop_request *r)
+{
+    if (gop_read_inputs(r) < 0 || gop_read_late(r) < 0) return -1;
+    return gop_done(gop_infer(&r->call));
+}
+
+static PyObject *call_infer(PyObject *self, PyObject *nothing)
+{
+    gop_request *const r = anew(self);
+    if (infer(r) < 0) return NULL;
+    return Py_BuildValue("NN", gop_descr(r->call.out[0].dtype),
+                         gop_shape_tuple(r->call.out[0].ndim, r->call.out[0].shape));
+}
+
+/* Checks what can be checked without a device, also in the data. */
+static PyObject *call_check(PyObject *self, PyObject *nothing)
+{
+    gop_request *const r = anew(self);
+    int64_t longest = 0;
+    gop_status status;
+    if (infer(r) < 0) return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    status = gop_check(&r->call, &longest);
+    Py_END_ALLOW_THREADS;
+    return status == GOP_OK ? PyLong_FromLongLong(longest) : gop_raise();
 }
 
 int gop_call_ready(PyObject *module)
 {
     static PyMethodDef methods[] = {
         {"run", call_run, METH_NOARGS, "run() -> the result, or out"},
+        {"infer", call_infer, METH_NOARGS, "infer() -> dtype, shape of the result"},
+        {"check", call_check, METH_NOARGS, "check(): raises what a run would, of the data, too"},
         {"choose", call_choose, METH_NOARGS, "choose() -> the device that it would run on"},
         {"plan", call_plan, METH_VARARGS,
          "plan([a GPU's facts]) -> device, kernel, bytes, flops, scratch; runs nothing"},
         {"time", call_time, METH_VARARGS,
-         "time(n_warmup, n_repeat, cold) -> the same, and lists of seconds"},
+         "time(n_warmup, n_repeat, cold[, into]) -> the same, and lists of seconds"},
         {NULL, NULL, 0, NULL}};
     static PyType_Slot slots[] = {{Py_tp_new, call_new},
                                   {Py_tp_dealloc, call_free},

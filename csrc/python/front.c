@@ -166,7 +166,6 @@ static int promote(gop_request *r, const gop_signature *s, PyObject *const *valu
     if (gop_ask_libraries(r, values, s->operands) < 0) return -1;
     r->count = 0;
     r->is_read = 1;
-    r->is_lines = r->options.fits = r->options.made = 0;
     for (int i = 0; i < s->operands; i++) {
         weak = stronger(weak, kinds[i] = kind_of_number(values[i]));
         if (kinds[i]) gop_add_input(r, values[i]);
@@ -205,18 +204,21 @@ static PyObject *given(PyObject *value)
 int gop_read_how(gop_request *r, PyObject *const *values)
 {
     PyObject *kernel = given(values[GOP_WORD_kernel]);
-    PyObject *const tunables = given(values[GOP_WORD_params]);
+    PyObject *tunables = given(values[GOP_WORD_params]), *device = given(values[GOP_WORD_device]);
     if (kernel) {
         kernel = gop_ask(r, GOP_ASK_KERNEL, "(sO)", r->name, kernel);
         r->options.kernel = kernel ? PyUnicode_AsUTF8AndSize(kernel, NULL) : NULL;
         if (!r->options.kernel) return -1;
     }
-    if (tunables) r->tunables = gop_ask(r, GOP_ASK_TUNABLES, "(sO)", r->name, tunables);
-    if (tunables && !r->tunables) return -1;
-    r->device = given(values[GOP_WORD_device]);
-    if (!r->device || !PyTuple_CheckExact(r->device)) return 0;
-    r->device = gop_ask(r, GOP_ASK_DEVICE, "(O)", r->device); /* a pair is our own word */
-    return r->device ? 0 : -1;
+    if (tunables) {
+        tunables = gop_ask(r, GOP_ASK_TUNABLES, "(sO)", r->name, tunables);
+        if (!tunables || gop_read_tunables(tunables, &r->call) < 0) return -1;
+    }
+    if (device && PyTuple_CheckExact(device)) { /* a pair is our own word */
+        device = gop_ask(r, GOP_ASK_DEVICE, "(O)", device);
+        if (!device) return -1;
+    }
+    return gop_read_place(r, device);
 }
 
 /* ---- out ---- */
@@ -228,33 +230,17 @@ PyObject *gop_out_of(PyObject *value)
 
 /* ---- operations ---- */
 
-static void read_out(gop_request *r, PyObject *out)
+/* add, multiply_add, fma and matmul, which alone has a precision */
+static int read_promoted(gop_request *r, const gop_signature *s, PyObject *const *values)
 {
+    PyObject *const out = given(values[GOP_WORD_out]);
     r->out = gop_out_of(out);
-    r->is_scalar = !given(out); /* a result of no axes, but not for out=... */
-}
-
-/* add, multiply_add and fma. Most calls have arrays of one dtype and shape. */
-static int read_elementwise(gop_request *r, const gop_signature *s, PyObject *const *values)
-{
-    r->is_elementwise = r->spreads = 1;
-    read_out(r, values[GOP_WORD_out]);
-    for (int i = 0; i < s->operands; i++) gop_add_input(r, values[GOP_WORD_a + i]);
-    if (!gop_read_lines(r) || !takes(s, r->call.in[0].dtype) ||
-        (s->least && is_whole(r->call.in[0].dtype))) {
-        if (promote(r, s, values + GOP_WORD_a) < 0) return -1;
-    }
-    return gop_read_how(r, values);
-}
-
-static int read_matmul(gop_request *r, const gop_signature *s, PyObject *const *values)
-{
-    r->spreads = 2;
-    read_out(r, values[GOP_WORD_out]);
+    r->is_scalar = !out; /* a result of no axes, but not for out=... */
+    r->spreads = 1;
     r->call.params.matmul.precision = GOP_HIGHEST;
-    r->precision = given(values[GOP_WORD_precision]);
-    if (promote(r, s, values + GOP_WORD_a) < 0) return -1;
-    return gop_read_how(r, values);
+    if (promote(r, s, values + GOP_WORD_a) < 0 || gop_read_how(r, values) < 0) return -1;
+    PyObject *const precision = given(values[GOP_WORD_precision]);
+    return precision ? gop_read_precision(precision, &r->call.params.matmul.precision) : 0;
 }
 
 /* Returns 1 for an int that can be an axis. */
@@ -298,31 +284,26 @@ int gop_read_axes_of(gop_request *r, PyObject *value, int several, gop_axes *axe
         return 0;
     if (PyErr_Occurred()) return -1;
     PyObject *tuple = gop_ask(r, GOP_ASK_AXES, "(sOii)", r->name, value, ndim, several);
-    if (!tuple) return -1;
-    r->late_axes = axes;
-    r->axes = given(tuple); /* too many axes are refused once the device is known */
-    axes->given = r->axes != NULL;
-    axes->count = 0;
-    return 0;
+    return tuple ? gop_read_axes(tuple, &r->call, axes) : -1;
+}
+
+PyObject *gop_axes_tuple(gop_request *r, const gop_axes *axes)
+{
+    return axes->given ? gop_keep(r, gop_shape_tuple(axes->count, axes->axis)) : Py_None;
 }
 
 /* Items of a dtype that the core lacks are moved as words, which Python makes. */
 static int read_items(gop_request *r, gop_axes *axes)
 {
-    PyObject *array = r->inputs[0], *finish = NULL, *order = r->axes;
+    PyObject *array = r->inputs[0];
     if (gop_plain_array(array, &r->call.in[0]) || gop_buffer_array(array) || gop_is_lent(r, 0))
         return 0;
-    if (!order)
-        order = axes->given ? gop_keep(r, gop_shape_tuple(axes->count, axes->axis)) : Py_None;
+    PyObject *order = gop_axes_tuple(r, axes);
     PyObject *words = order ? gop_ask(r, GOP_ASK_WORDS, "(OO)", array, order) : NULL;
     if (!words || words == Py_None) return words ? 0 : -1;
     r->inputs[0] = PyTuple_GetItem(words, 0);
-    r->axes = given(PyTuple_GetItem(words, 1));
-    r->late_axes = axes;
-    axes->given = r->axes != NULL;
-    finish = PyTuple_GetItem(words, 2);
-    r->finish = finish;
-    return finish ? 0 : -1;
+    r->finish = PyTuple_GetItem(words, 2);
+    return gop_read_axes(PyTuple_GetItem(words, 1), &r->call, axes);
 }
 
 /* Reads the `out` of items that are moved as words. */
@@ -417,10 +398,10 @@ static int read_call(gop_request *r, const gop_signature *s, PyObject *const *ar
 #define NUMBERS "biufc"
 /* clang-format off */
 #define FUNCTIONS(X)                                                                           \
-    X(ADD, "add", gop_py_add, 2, NUMBERS, read_elementwise, 0)                                 \
-    X(MULTIPLY_ADD, "multiply_add", gop_py_multiply_add, 3, NUMBERS, read_elementwise, 0)      \
-    X(FMA, "fma", gop_py_fma, 3, "biuf", read_elementwise, GOP_FLOAT64)                        \
-    X(MATMUL, "matmul", gop_py_matmul, 2, NUMBERS, read_matmul, 0)                             \
+    X(ADD, "add", gop_py_add, 2, NUMBERS, read_promoted, 0)                                 \
+    X(MULTIPLY_ADD, "multiply_add", gop_py_multiply_add, 3, NUMBERS, read_promoted, 0)      \
+    X(FMA, "fma", gop_py_fma, 3, "biuf", read_promoted, GOP_FLOAT64)                        \
+    X(MATMUL, "matmul", gop_py_matmul, 2, NUMBERS, read_promoted, 0)                             \
     X(TRANSPOSE, "transpose", gop_py_transpose, 1, "any", read_transpose, 0)                   \
     X(REDUCE, "reduce", gop_py_reduce, 1, NUMBERS, gop_read_reduction, 0)                      \
     X(SUM, "sum", gop_py_sum, 1, NUMBERS, gop_read_reduction, 0)                               \

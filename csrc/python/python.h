@@ -95,22 +95,15 @@ typedef struct gop_request {
     unsigned lent; /* bits of the foreign arrays that another library lends */
     unsigned
         on_device; /* bits of the operands that are device arrays: then the result is too */
-    /* These are read once the device is known. `params` has all parameters of a given call. Of
-     * other calls, these are values that are wrong or need the result's dtype. Or NULL. */
-    PyObject *params, *axes, *initial, *precision;
-    gop_axes *late_axes; /* where `axes` go */
-    PyObject *device;    /* names it, or NULL */
-    PyObject *tunables;  /* a dict of integers, or NULL */
+    PyObject *params; /* of a call that Python's own functions give: a dict or None; or NULL */
+    PyObject *device; /* as it was named, or None */
+    PyObject *place;  /* the (backend, ordinal) that it names, or None */
     PyObject *out;       /* the caller's, or NULL */
     PyObject *target;    /* `out` as an array, once it is read */
     PyObject *finish;    /* makes the caller's result from the core's, or NULL */
-    int is_given;        /* Python's own functions gave it, with `params` */
-    int is_strict;       /* an `out` that does not fit as it is, is refused */
     int is_read;         /* the arrays are read, and no code of the caller's ran since */
     int is_scalar;       /* a result without axes becomes a number */
-    int is_elementwise;  /* operands of one layout may be read as lines */
-    int is_lines;        /* and they are: the result gets the shape of the first */
-    int spreads;         /* 1: `out` may be larger; 2: but not along the matrices' axes */
+    int spreads;         /* the result may be repeated over a larger `out` */
 } gop_request;
 
 /* ---- operands.c: arrays of NumPy, and the arrays of a request ---- */
@@ -134,8 +127,6 @@ int gop_first_lent(const gop_request *r); /* the first input that has such a wor
 int gop_same_place(gop_device a, gop_device b);
 /* The caller's code may have run, so what was read of arrays may no longer hold. */
 void gop_code_ran(gop_request *r);
-/* Reads elementwise operands of one layout, each as a line; 0 if they have several. */
-int gop_read_lines(gop_request *r);
 int gop_read_inputs(gop_request *r);
 /* Makes a DeviceArray of another library's array, for Python. */
 int gop_wrap_input(gop_request *r, int i);
@@ -151,7 +142,11 @@ int gop_infer_output(gop_request *r);
 int gop_request_ready(void);
 void gop_request_begin(gop_request *r);
 void gop_request_end(gop_request *r);
-/* Reads tunables, device, arrays and parameters. Afterwards only the output is missing. */
+/* Reads the word for the device, or NULL. */
+int gop_read_place(gop_request *r, PyObject *word);
+/* Reads the parameters of a given call, once its arrays are read. */
+int gop_read_late(gop_request *r);
+/* Reads arrays and parameters and finds the device. Afterwards only the output is missing. */
 int gop_request_settle(gop_request *r);
 PyObject *gop_make_output(gop_request *r);
 PyObject *gop_request_run(gop_request *r);
@@ -161,7 +156,7 @@ PyObject *gop_request_run(gop_request *r);
 int gop_call_ready(PyObject *module);
 /* Makes a Call, whose request is still to be read. It keeps `given` alive. */
 PyObject *gop_call_new(PyObject *given, gop_request **request);
-extern PyMethodDef gop_call_functions[]; /* run, time, infer, check */
+extern PyMethodDef gop_call_functions[]; /* run */
 
 /* ---- front.c: the functions that users call ---- */
 
@@ -192,6 +187,8 @@ int gop_read_first(gop_request *r, const gop_signature *s, PyObject *a);
 int gop_read_input_as(gop_request *r, int i, int word, gop_dtype dtype);
 /* Reads axes of the first operand. `several`: they may be any sequence. */
 int gop_read_axes_of(gop_request *r, PyObject *value, int several, gop_axes *axes);
+/* The axes as Python takes them, borrowed. */
+PyObject *gop_axes_tuple(gop_request *r, const gop_axes *axes);
 /* Reads kernel, params and device. */
 int gop_read_how(gop_request *r, PyObject *const *values);
 PyObject *gop_out_of(PyObject *value);    /* borrowed; NULL for None and `...` */
@@ -257,9 +254,9 @@ int gop_read_op(const char *name, gop_op *op);
 /* Reads params into call->params, and a second output if the operation has one. */
 int gop_read_params(PyObject *params, gop_call *call);
 int gop_read_tunables(PyObject *tunables, gop_call *call);
-int gop_read_axes(PyObject *tuple, const char *op, gop_axes *axes);
-/* Reads `initial` of a reduction, whose operands are read. */
-int gop_read_initial(PyObject *initial, gop_call *call);
+int gop_read_axes(PyObject *tuple, const gop_call *call, gop_axes *axes); /* or None */
+/* Reads `initial` of a reduction by the dtype of its result. */
+int gop_read_initial(PyObject *initial, gop_dtype dtype, gop_reduce_params *params);
 int gop_read_precision(PyObject *word, gop_precision *precision);
 
 /* ---- buffer.c: device arrays ---- */

@@ -88,14 +88,6 @@ static int read_mask(gop_request *r, PyObject *where)
     return 0;
 }
 
-/* The axes as Python takes them. */
-static PyObject *axes_of(gop_request *r)
-{
-    const gop_axes *const axes = &r->call.params.reduce.axes;
-    if (r->axes) return r->axes;
-    return axes->given ? gop_keep(r, gop_shape_tuple(axes->count, axes->axis)) : Py_None;
-}
-
 static PyObject *final_of(const reduction *d)
 {
     if (!d->final) return (PyObject *)gop_descr(d->result);
@@ -108,13 +100,12 @@ static int read_initial(gop_request *r, PyObject *initial, const reduction *d)
     gop_reduce_params *const p = &r->call.params.reduce;
     p->has_initial = 0;
     if (!initial) return 0;
-    PyObject *axes = axes_of(r);
+    PyObject *axes = gop_axes_tuple(r, &p->axes);
     if (!axes || gop_wrap_input(r, 0) < 0) return -1;
     initial = gop_ask(r, GOP_ASK_INITIAL, "(sONNOOi)", r->name, initial, final_of(d),
                       gop_descr(d->result), r->inputs[0], axes, p->has_where);
     if (!initial) return -1;
-    if (initial != Py_None) r->initial = initial;
-    return 0;
+    return initial == Py_None ? 0 : gop_read_initial(initial, d->result, p);
 }
 
 /* A mean of no elements is NaN, and NumPy warns of it. */
@@ -123,7 +114,7 @@ static int warn_of_empty(gop_request *r)
     const gop_reduce_params *const p = &r->call.params.reduce;
     if (p->op != GOP_MEAN) return 0;
     if (!p->has_where && gop_array_size(&r->call.in[0]) != 0) return 0;
-    PyObject *axes = axes_of(r);
+    PyObject *axes = gop_axes_tuple(r, &p->axes);
     if (!axes || gop_wrap_input(r, 0) < 0) return -1;
     return gop_ask(r, GOP_ASK_EMPTY, "(OOO)", r->inputs[0], axes,
                    p->has_where ? r->inputs[1] : Py_None)

@@ -38,22 +38,20 @@ static PyObject *look_up(PyObject *word)
     else if (PyUnicode_CheckExact(word) ||
              (PyObject *)Py_TYPE(word) == gop_members[GOP_OF_Device])
         place = PyDict_GetItemWithError(gop_members[GOP_OF_places], word);
-    else if (word == Py_None) place = word;
+    else if (word == Py_None || PyTuple_CheckExact(word)) place = word; /* our own */
     if (!place && !PyErr_Occurred())
         return PyObject_CallFunctionObjArgs(gop_members[GOP_OF_locate], word, NULL);
     Py_XINCREF(place);
     return place;
 }
 
-/* The (backend, ordinal) of the device that a request names; None if it names none. The package
- * itself names it by a pair. */
-static PyObject *named_place(gop_request *r)
+/* Finds the (backend, ordinal) of the device that a request names; None if it names none. */
+int gop_read_place(gop_request *r, PyObject *word)
 {
-    PyObject *word = r->device ? r->device : Py_None;
-    if (word != Py_None && word != gop_words[GOP_WORD_cpu]) gop_code_ran(r);
-    if (!PyTuple_CheckExact(word)) return look_up(word);
-    Py_INCREF(word);
-    return word;
+    r->device = word ? word : Py_None;
+    if (r->device != Py_None && word != gop_words[GOP_WORD_cpu]) gop_code_ran(r);
+    r->place = gop_keep(r, look_up(r->device));
+    return r->place ? 0 : -1;
 }
 
 /* Finds the one device on which all device arrays among the inputs lie. */
@@ -94,19 +92,19 @@ static int take_word(PyObject *word, gop_device *device)
 /* Sets the device of a request whose arrays are read. It is the named one, or the one where its
  * device arrays lie, or, if the caller said nothing, the default, or what fits. Returns 1 if
  * Python was asked and the arrays have to be read anew. */
-static int choose_place(gop_request *r, PyObject *named)
+static int choose_place(gop_request *r)
 {
     gop_device *device = &r->options.device;
     int asked = 0;
     const gop_descriptor *op = gop_descriptor_of(r->call.op);
-    if (named == cpu_place) {
+    if (r->place == cpu_place) {
         *device = (gop_device){GOP_CPU, 0};
         return 0;
     }
-    if (named != Py_None) return gop_read_device(named, device);
+    if (r->place != Py_None) return gop_read_device(r->place, device);
     if (r->on_device) return place_of_arrays(r);
-    const int said = r->device && r->device != Py_None; /* "auto" */
-    if (!said && PyDict_Size(gop_members[GOP_OF_defaults]) > 0) {
+    if (r->device == Py_None && /* and not "auto" */
+         PyDict_Size(gop_members[GOP_OF_defaults]) > 0) {
         const int found =
             take_word(PyObject_CallNoArgs(gop_members[GOP_OF_get_default_device]), device);
         if (found) return found;
@@ -124,33 +122,22 @@ static int choose_place(gop_request *r, PyObject *named)
 
 /* ---- parameters ---- */
 
-static int read_late_params(gop_request *r)
+int gop_read_late(gop_request *r)
 {
+    r->call.nin = r->count;
     r->call.nout = 1;
-    if (r->is_given) return gop_read_params(r->params, &r->call);
-    if (r->axes &&
-        gop_read_axes(r->axes, gop_descriptor_of(r->call.op)->name, r->late_axes) < 0)
-        return -1;
-    if (r->initial && gop_read_initial(r->initial, &r->call) < 0) return -1;
-    if (r->precision) return gop_read_precision(r->precision, &r->call.params.matmul.precision);
-    return 0;
+    return r->params ? gop_read_params(r->params, &r->call) : 0;
 }
 
 int gop_request_settle(gop_request *r)
 {
-    r->call.ntunables = 0;
-    if (r->tunables && gop_read_tunables(r->tunables, &r->call) < 0) return -1;
-    PyObject *named = named_place(r);
-    int status = named ? gop_read_inputs(r) : -1;
-    r->call.nin = r->count;
-    if (status == 0) status = read_late_params(r);
-    if (status == 0) status = choose_place(r, named);
-    if (status > 0 || (status == 0 && r->params && r->params != Py_None)) {
+    if (gop_read_inputs(r) < 0 || gop_read_late(r) < 0) return -1;
+    const int asked = choose_place(r);
+    if (asked > 0 || (asked == 0 && r->params && r->params != Py_None)) {
         gop_code_ran(r);
-        status = gop_read_inputs(r);
+        return gop_read_inputs(r);
     }
-    Py_XDECREF(named);
-    return status < 0 ? -1 : 0;
+    return asked;
 }
 
 /* ---- the library whose array the result becomes ---- */
@@ -235,41 +222,14 @@ static PyObject *give(const gop_request *r, PyObject *made, int is_theirs)
 
 /* ---- results ---- */
 
-static PyObject *new_buffer(const gop_request *r, gop_array *out)
-{
-    gop_array whole; /* has the shape that was read as a line */
-    if (!r->is_lines) return gop_buffer_new(gop_call_name(&r->call), out, r->options.device);
-    gop_array_assign(&whole, gop_buffer_array(r->inputs[0]));
-    PyObject *made = gop_buffer_new(gop_call_name(&r->call), &whole, r->options.device);
-    out->data = whole.data;
-    out->where = r->options.device;
-    return made;
-}
-
-/* Makes an ndarray for a line, with the dtype, shape and order of `like`. */
-static PyObject *new_like(gop_array *line, PyArrayObject *like)
-{
-    PyArray_Descr *descr = PyArray_DESCR(like);
-    Py_INCREF((PyObject *)descr);
-    PyObject *ndarray =
-        PyArray_NewFromDescr(&PyArray_Type, descr, PyArray_NDIM(like), PyArray_DIMS(like), NULL,
-                             NULL, !PyArray_IS_C_CONTIGUOUS(like), NULL);
-    if (!ndarray) return NULL;
-    gop_array_c_order(line);
-    line->data = PyArray_DATA((PyArrayObject *)ndarray);
-    line->where = (gop_device){GOP_CPU, 0};
-    return ndarray;
-}
-
 PyObject *gop_make_output(gop_request *r)
 {
     if (gop_infer_output(r) < 0) return NULL;
     r->options.made = r->options.fits = r->call.nout == 1;
     gop_array *out = &r->call.out[0];
     const char *name = gop_call_name(&r->call);
-    if (r->on_device) return new_buffer(r, out);
-    PyObject *made =
-        r->is_lines ? new_like(out, (PyArrayObject *)r->inputs[0]) : gop_new_ndarray(out);
+    if (r->on_device) return gop_buffer_new(name, out, r->options.device);
+    PyObject *made = gop_new_ndarray(out);
     if (made || !PyErr_ExceptionMatches(PyExc_MemoryError)) return made;
     PyErr_Clear(); /* NumPy's sentence names neither the operation nor the free memory */
     gop_no_memory(name, (size_t)gop_array_bytes(out));
@@ -323,13 +283,13 @@ static PyObject *run_into_new(gop_request *r)
 }
 
 /* Reads the output. Kernels write it in the result's dtype, which may be cast on the way. */
-static int read_target(gop_request *r, int dtype)
+static int read_target(gop_request *r, gop_dtype dtype)
 {
     gop_array *const out = &r->call.out[0];
     if (r->options.fits) return 0; /* it was read when it was compared */
     if (gop_is_out_lent(r) && gop_read_foreign(r->target, &r->foreign[GOP_OUT], out)) return 0;
     if (gop_wrap_out(r) < 0 || gop_read_array(r->target, out, 1) < 0) return -1;
-    if (dtype >= 0 && (int)out->dtype != dtype) gop_read_as(out, (gop_dtype)dtype);
+    if (out->dtype != dtype) gop_read_as(out, dtype);
     return 0;
 }
 
@@ -344,8 +304,7 @@ static PyObject *given_out(gop_request *r, PyObject *target)
     return r->out;
 }
 
-/* `dtype` is the result's, or -1 if it has to be that of `out`. */
-static PyObject *run_into(gop_request *r, int dtype)
+static PyObject *run_into(gop_request *r, gop_dtype dtype)
 {
     if (gop_request_settle(r) < 0) return NULL;
     do {
@@ -382,7 +341,8 @@ static int is_spread(const gop_request *r)
     PyArrayObject *onto = (PyArrayObject *)r->target;
     const int more = PyArray_NDIM(onto) - result->ndim;
     int core = 0, same = more == 0;
-    for (int i = 0; r->spreads > 1 && i < r->count; i++) core += r->call.in[i].ndim > 1;
+    if (!gop_descriptor_of(r->call.op)->in_place) /* not elementwise */
+        for (int i = 0; i < r->count; i++) core += r->call.in[i].ndim > 1;
     if (more < 0) return 0;
     for (int d = 0; d < result->ndim; d++) {
         const int64_t from = result->shape[d], to = PyArray_DIM(onto, more + d);
@@ -396,12 +356,8 @@ static int is_spread(const gop_request *r)
 static PyObject *run_into_out(gop_request *r)
 {
     gop_array target;
-    if (r->is_lines && gop_request_settle(r) < 0) return NULL;
-    if (r->is_lines) return run(r) < 0 ? NULL : given_out(r, r->out);
     if (!r->target && gop_read_out(r) < 0) return NULL;
-    if (gop_read_inputs(r) < 0) return NULL;
-    r->call.nin = r->count;
-    if (read_late_params(r) < 0) return NULL;
+    if (gop_read_inputs(r) < 0 || gop_read_late(r) < 0) return NULL;
     if (gop_infer(&r->call) != GOP_OK) return gop_raise();
     const gop_array *const result = &r->call.out[0];
     const gop_dtype dtype = result->dtype;
@@ -422,13 +378,12 @@ static PyObject *run_into_out(gop_request *r)
             return NULL;
     }
     if (!spreads && (plain || (known && gop_can_cast(dtype, target.dtype))))
-        return run_into(r, (int)dtype);
+        return run_into(r, dtype);
     return run_beside(r, spreads);
 }
 
 PyObject *gop_request_run(gop_request *r)
 {
-    if (r->is_strict && r->out) return run_into(r, -1);
     return finished(r, r->out ? run_into_out(r) : run_into_new(r));
 }
 

@@ -151,7 +151,7 @@ def _word(dtype: np.dtype) -> tuple[np.dtype, int]:
 
 def _checked(a: np.ndarray, order: tuple[int, ...] | None) -> tuple[int, ...]:
     """The axes counted from the front, after the core has checked them."""
-    _core.infer("transpose", (np.broadcast_to(np.uint8(0), a.shape),), {"axes": order})
+    _core.Call("transpose", (np.broadcast_to(np.uint8(0), a.shape),), {"axes": order}).infer()
     return tuple(range(a.ndim)[::-1] if order is None else [i % a.ndim for i in order])
 
 

@@ -98,7 +98,7 @@ def dtypes(word: str, have: np.dtype, asked):
 @functools.cache
 def result(word: str, dtype: np.dtype) -> np.dtype:
     """The core's dtype of the result."""
-    return _core.infer("reduce", (np.empty(1, dtype),), {"op": word})[0]
+    return _core.Call("reduce", (np.empty(1, dtype),), {"op": word}).infer()[0]
 
 
 def mask(word: str, where):

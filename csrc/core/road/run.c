@@ -130,12 +130,16 @@ static gop_status check_place(const gop_ctx *ctx, const char *op, const char *wh
 }
 
 /* Gives a dense layout at an address to come, a multiple of 256 as every allocation is. */
-static void lay_out(const gop_ctx *ctx, const gop_array *source, gop_array *array,
-                    gop_staged *staged)
+static void lay_out(gop_road *r, const gop_array *source, gop_array *array, gop_staged *staged)
 {
+    if (!r->staged) {
+        memset(r->in, 0, sizeof r->in);
+        memset(r->out, 0, sizeof r->out);
+    }
+    r->staged = 1;
     staged->source = source;
     staged->bytes = gop_array_dense(source, array);
-    array->where = ctx->device;
+    array->where = r->ctx->device;
     array->data = (void *)256;
 }
 
@@ -145,7 +149,7 @@ static gop_status stage_input(gop_road *r, int i)
     gop_array_assign(&r->task.in[i], source);
     if (lies_well(r->ctx, source, r->op->casts)) return GOP_OK;
     GOP_TRY(check_place(r->ctx, gop_call_name(r->call), "input", i, source));
-    lay_out(r->ctx, source, &r->task.in[i], &r->in[i]);
+    lay_out(r, source, &r->task.in[i], &r->in[i]);
     return GOP_OK;
 }
 
@@ -155,7 +159,7 @@ static int needs_copy(const gop_road *r, const gop_array *out)
 {
     for (int i = 0; i < r->call->nin; i++) {
         const gop_array *in = &r->source[i];
-        if (r->in[i].source || !gop_array_may_overlap(in, out)) continue;
+        if ((r->staged && r->in[i].source) || !gop_array_may_overlap(in, out)) continue;
         if (!(r->op->in_place && gop_array_same_layout(in, out))) return 1;
     }
     return 0;
@@ -174,33 +178,17 @@ static gop_status stage_output(gop_road *r, int o, int copies)
                         op);
     if (lies_well(r->ctx, source, 0) && !copies) return GOP_OK;
     if (!copies) GOP_TRY(check_place(r->ctx, op, "output", o, source));
-    lay_out(r->ctx, source, &r->task.out[o], &r->out[o]);
+    lay_out(r, source, &r->task.out[o], &r->out[o]);
     return GOP_OK;
 }
 
-/* Whether kernels can use every array in place, as they mostly can. An output that was made for
- * the call shares no memory with its inputs. */
-static int is_in_place(const gop_road *r, int made)
-{
-    const int on_host = r->ctx->backend->facts & GOP_HOST_MEMORY;
-    int all = made && (on_host || lies_well(r->ctx, &r->call->out[0], 0));
-    for (int i = 0; all && i < r->call->nin; i++)
-        all = lies_well(r->ctx, &r->source[i], r->op->casts);
-    return all;
-}
-
+/* `made`: the only output was made for the call, and shares no memory with its inputs. */
 static gop_status stage(gop_road *r, int made)
 {
     const gop_call *call = r->call;
-    r->staged = !is_in_place(r, made);
-    if (!r->staged) {
-        for (int i = 0; i < call->nin; i++) gop_array_assign(&r->task.in[i], &r->source[i]);
-        gop_array_assign(&r->task.out[0], &call->out[0]);
-        return GOP_OK;
-    }
-    memset(r->in, 0, sizeof r->in);
-    memset(r->out, 0, sizeof r->out);
     for (int i = 0; i < call->nin; i++) GOP_TRY(stage_input(r, i));
+    if (made && lies_well(r->ctx, &call->out[0], 0))
+        return gop_array_assign(&r->task.out[0], &call->out[0]), GOP_OK;
     /* A result that rests on an assumption waits until kernels have verified it. */
     const int may_be_dropped = r->task.finding < 0 && !made;
     for (int o = 0; o < call->nout; o++)
@@ -208,10 +196,10 @@ static gop_status stage(gop_road *r, int made)
     return GOP_OK;
 }
 
-/* Whether any result goes to the host, so that the call has to wait for it. */
+/* Whether the call has to wait: any result goes to the host, or a device has no streams. */
 static int waits_for_host(const gop_road *r)
 {
-    int waits = !(r->ctx->backend->facts & GOP_STREAMS);
+    int waits = !(r->ctx->backend->facts & (GOP_STREAMS | GOP_HOST_MEMORY));
     for (int o = 0; r->staged && o < r->task.nout; o++)
         waits |= r->out[o].source && gop_array_on_host(r->out[o].source);
     return waits;
@@ -506,7 +494,6 @@ gop_status gop_fetch_from_anywhere(const gop_array *device, const gop_array *hos
 gop_status gop_download(gop_road *r)
 {
     gop_ctx *const ctx = r->ctx;
-    if (!r->staged && ctx->backend->facts & GOP_HOST_MEMORY) return GOP_OK; /* all is done */
     for (int o = 0; r->staged && o < r->task.nout; o++) {
         const gop_array *to = r->out[o].source, *from = &r->task.out[o];
         if (!to || !r->out[o].bytes || r->out[o].zero_copy) continue;
