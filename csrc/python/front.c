@@ -204,7 +204,7 @@ static PyObject *given(PyObject *value)
 int gop_read_how(gop_request *r, PyObject *const *values)
 {
     PyObject *kernel = given(values[GOP_WORD_kernel]);
-    PyObject *tunables = given(values[GOP_WORD_params]), *device = given(values[GOP_WORD_device]);
+    PyObject *tunables = given(values[GOP_WORD_params]);
     if (kernel) {
         kernel = gop_ask(r, GOP_ASK_KERNEL, "(sO)", r->name, kernel);
         r->options.kernel = kernel ? PyUnicode_AsUTF8AndSize(kernel, NULL) : NULL;
@@ -214,11 +214,10 @@ int gop_read_how(gop_request *r, PyObject *const *values)
         tunables = gop_ask(r, GOP_ASK_TUNABLES, "(sO)", r->name, tunables);
         if (!tunables || gop_read_tunables(tunables, &r->call) < 0) return -1;
     }
-    if (device && PyTuple_CheckExact(device)) { /* a pair is our own word */
-        device = gop_ask(r, GOP_ASK_DEVICE, "(O)", device);
-        if (!device) return -1;
-    }
-    return gop_read_place(r, device);
+    r->device = given(values[GOP_WORD_device]);
+    if (!r->device || !PyTuple_CheckExact(r->device)) return 0;
+    r->device = gop_ask(r, GOP_ASK_DEVICE, "(O)", r->device); /* a pair is our own word */
+    return r->device ? 0 : -1;
 }
 
 /* ---- out ---- */
@@ -238,9 +237,9 @@ static int read_promoted(gop_request *r, const gop_signature *s, PyObject *const
     r->is_scalar = !out; /* a result of no axes, but not for out=... */
     r->spreads = 1;
     r->call.params.matmul.precision = GOP_HIGHEST;
-    if (promote(r, s, values + GOP_WORD_a) < 0 || gop_read_how(r, values) < 0) return -1;
-    PyObject *const precision = given(values[GOP_WORD_precision]);
-    return precision ? gop_read_precision(precision, &r->call.params.matmul.precision) : 0;
+    r->precision = given(values[GOP_WORD_precision]);
+    if (promote(r, s, values + GOP_WORD_a) < 0) return -1;
+    return gop_read_how(r, values);
 }
 
 /* Returns 1 for an int that can be an axis. */

@@ -95,9 +95,10 @@ typedef struct gop_request {
     unsigned lent; /* bits of the foreign arrays that another library lends */
     unsigned
         on_device; /* bits of the operands that are device arrays: then the result is too */
+    PyObject *precision; /* the word, to be read once the device is known; or NULL */
     PyObject *params; /* of a call that Python's own functions give: a dict or None; or NULL */
-    PyObject *device; /* as it was named, or None */
-    PyObject *place;  /* the (backend, ordinal) that it names, or None */
+    PyObject *device; /* names it, or NULL */
+    PyObject *place;  /* the (backend, ordinal) that it names, or None; once it is looked up */
     PyObject *out;       /* the caller's, or NULL */
     PyObject *target;    /* `out` as an array, once it is read */
     PyObject *finish;    /* makes the caller's result from the core's, or NULL */
@@ -142,8 +143,6 @@ int gop_infer_output(gop_request *r);
 int gop_request_ready(void);
 void gop_request_begin(gop_request *r);
 void gop_request_end(gop_request *r);
-/* Reads the word for the device, or NULL. */
-int gop_read_place(gop_request *r, PyObject *word);
 /* Reads the parameters of a given call, once its arrays are read. */
 int gop_read_late(gop_request *r);
 /* Reads arrays and parameters and finds the device. Afterwards only the output is missing. */

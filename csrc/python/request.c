@@ -46,10 +46,11 @@ static PyObject *look_up(PyObject *word)
 }
 
 /* Finds the (backend, ordinal) of the device that a request names; None if it names none. */
-int gop_read_place(gop_request *r, PyObject *word)
+static int find_place(gop_request *r)
 {
-    r->device = word ? word : Py_None;
-    if (r->device != Py_None && word != gop_words[GOP_WORD_cpu]) gop_code_ran(r);
+    if (r->place) return 0;
+    if (!r->device) r->device = Py_None;
+    if (r->device != Py_None && r->device != gop_words[GOP_WORD_cpu]) gop_code_ran(r);
     r->place = gop_keep(r, look_up(r->device));
     return r->place ? 0 : -1;
 }
@@ -126,12 +127,14 @@ int gop_read_late(gop_request *r)
 {
     r->call.nin = r->count;
     r->call.nout = 1;
-    return r->params ? gop_read_params(r->params, &r->call) : 0;
+    if (r->params) return gop_read_params(r->params, &r->call);
+    if (r->precision) return gop_read_precision(r->precision, &r->call.params.matmul.precision);
+    return 0;
 }
 
 int gop_request_settle(gop_request *r)
 {
-    if (gop_read_inputs(r) < 0 || gop_read_late(r) < 0) return -1;
+    if (find_place(r) < 0 || gop_read_inputs(r) < 0 || gop_read_late(r) < 0) return -1;
     const int asked = choose_place(r);
     if (asked > 0 || (asked == 0 && r->params && r->params != Py_None)) {
         gop_code_ran(r);
