@@ -45,13 +45,13 @@ static PyObject *weighed_tuple(const gop_weighed *list, int count)
     return all;
 }
 
-/* Takes the reference to the candidates. */
-static PyObject *plan_dict(const gop_request *r, const gop_explanation *plan,
+/* The name of the row goes to `name`. Takes the reference to the candidates. */
+static PyObject *plan_dict(const gop_request *r, const gop_explanation *plan, const char *name,
                            PyObject *candidates)
 {
     return Py_BuildValue(
         "{s:N,s:N,s:s,s:d,s:d,s:L,s:d,s:n,s:n,s:n,s:s}", "candidates", candidates, "device",
-        gop_device_object(r->options.device), "kernel", plan->kernel, "bytes", plan->bytes,
+        gop_device_object(r->options.device), name, plan->kernel, "bytes", plan->bytes,
         "sector_bytes", plan->sector_bytes, "launches", (long long)plan->launches, "flops",
         plan->flops, "upload_bytes", (Py_ssize_t)plan->upload_bytes, "download_bytes",
         (Py_ssize_t)plan->download_bytes, "scratch_bytes", (Py_ssize_t)plan->scratch_bytes,
@@ -86,68 +86,52 @@ static PyObject *plan_request(gop_request *r, PyObject *facts)
     PyObject *candidates = status == GOP_OK ? weighed_tuple(list, weighed) : NULL;
     PyMem_Free(list);
     if (status != GOP_OK) return gop_raise();
-    return candidates ? plan_dict(r, &p, candidates) : NULL;
+    return candidates ? plan_dict(r, &p, "kernel", candidates) : NULL;
 }
 
-/* The samples of one phase: every fourth number from `first` on. */
-static PyObject *samples(const double *first, long count)
-{
-    PyObject *list = PyList_New(count);
-    for (long i = 0; list && i < count; i++) {
-        PyObject *seconds = PyFloat_FromDouble(first[4 * i]);
-        if (!seconds || PyList_SetItem(list, i, seconds) < 0) Py_CLEAR(list);
-    }
-    return list;
-}
-
-/* Adds a list for each phase to a plan. Its "kernel", the name of the row, becomes "name". */
-static int add_times(PyObject *dict, const gop_times *times, long count)
+/* Adds a list for each phase to a plan. */
+static int add_times(PyObject *dict, PyArrayObject *times)
 {
     static const char *const phases[] = {"kernel", "upload", "download", "total"};
-    _Static_assert(sizeof *times == 4 * sizeof(double), "a number for each phase");
-    PyObject *name = PyMapping_GetItemString(dict, "kernel");
-    int status = name ? PyDict_SetItemString(dict, "name", name) : -1;
-    Py_XDECREF(name);
-    for (int phase = 0; status == 0 && phase < 4; phase++) {
-        PyObject *list = samples((const double *)times + phase, count);
-        status = list ? PyDict_SetItemString(dict, phases[phase], list) : -1;
-        Py_XDECREF(list);
-    }
+    PyObject *turned = PyArray_Transpose(times, NULL);
+    PyObject *lists = turned ? PyObject_CallMethod(turned, "tolist", NULL) : NULL;
+    int status = lists ? 0 : -1;
+    for (int phase = 0; status == 0 && phase < 4; phase++)
+        status = PyDict_SetItemString(dict, phases[phase], PyList_GetItem(lists, phase));
+    Py_XDECREF(turned);
+    Py_XDECREF(lists);
     return status;
 }
 
 /* The result goes `into` an array, or to memory that is made for it. */
-static PyObject *time_request(gop_request *r, PyObject *warmup, PyObject *repeat,
-                              PyObject *cold, PyObject *into)
+static PyObject *time_request(gop_request *r, int n_warmup, int n_repeat, int cold,
+                              PyObject *into)
 {
     if (gop_request_settle(r) < 0) return NULL;
     if (into && gop_read_array(into, &r->call.out[0], 1) < 0) return NULL;
-    const long n_warmup = PyLong_AsLong(warmup), n_repeat = PyLong_AsLong(repeat);
-    const int is_cold = PyObject_IsTrue(cold);
-    if (PyErr_Occurred()) return NULL;
     if (n_warmup < 0 || n_repeat < 1 || n_repeat > 1000000 || n_warmup > 1000000)
         return PyErr_Format(PyExc_ValueError,
-                            "time: n_warmup is %ld and n_repeat %ld, expected 0 to "
+                            "time: n_warmup is %d and n_repeat %d, expected 0 to "
                             "1000000 and 1 to 1000000",
                             n_warmup, n_repeat);
-    PyObject *made = into ? NULL : gop_make_output(r), *result = NULL;
+    PyObject *made = into ? NULL : gop_make_output(r), *said = NULL;
     if (!made && PyErr_Occurred()) return NULL;
-    gop_explanation p;
-    gop_status status = GOP_OK;
-    gop_times *times = gop_alloc((size_t)n_repeat * sizeof *times);
-    if (!times) {
-        PyErr_NoMemory();
-    } else {
+    _Static_assert(sizeof(gop_times) == 4 * sizeof(double), "a number for each phase");
+    npy_intp shape[] = {n_repeat, 4};
+    PyArrayObject *times = (PyArrayObject *)PyArray_ZEROS(2, shape, NPY_DOUBLE, 0);
+    if (times) {
+        gop_explanation p;
+        gop_status status;
         Py_BEGIN_ALLOW_THREADS;
-        status =
-            gop_time(&r->call, &r->options, (int)n_warmup, (int)n_repeat, is_cold, times, &p);
+        status = gop_time(&r->call, &r->options, n_warmup, n_repeat, cold, PyArray_DATA(times),
+                          &p);
         Py_END_ALLOW_THREADS;
-        result = status == GOP_OK ? plan_dict(r, &p, PyTuple_New(0)) : gop_raise();
+        said = status == GOP_OK ? plan_dict(r, &p, "name", PyTuple_New(0)) : gop_raise();
+        if (said && add_times(said, times) < 0) Py_CLEAR(said);
     }
-    if (result && add_times(result, times, n_repeat) < 0) Py_CLEAR(result);
-    gop_release(times);
+    Py_XDECREF((PyObject *)times);
     Py_XDECREF(made);
-    return result;
+    return said;
 }
 
 /* ---- a request as it is given ---- */
@@ -279,8 +263,9 @@ static PyObject *call_plan(PyObject *self, PyObject *arguments)
 /* time(n_warmup, n_repeat, cold, into=a new array) */
 static PyObject *call_time(PyObject *self, PyObject *arguments)
 {
-    PyObject *warmup, *repeat, *cold, *into = NULL;
-    if (!PyArg_ParseTuple(arguments, "OOO|O:time", &warmup, &repeat, &cold, &into)) return NULL;
+    int warmup, repeat, cold;
+    PyObject *into = NULL;
+    if (!PyArg_ParseTuple(arguments, "iip|O:time", &warmup, &repeat, &cold, &into)) return NULL;
     return time_request(anew(self), warmup, repeat, cold, into);
 }
 

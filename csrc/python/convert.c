@@ -5,6 +5,14 @@
 
 #include "python/python.h"
 
+PyObject *gop_import(const char *module, const char *name)
+{
+    PyObject *const from = PyImport_ImportModule(module);
+    PyObject *const member = from ? PyObject_GetAttrString(from, name) : NULL;
+    Py_XDECREF(from);
+    return member;
+}
+
 /* ---- failures ---- */
 
 static const struct {
@@ -25,36 +33,30 @@ static const struct {
     {GOP_DEVICE_FAILED, "gpuops.errors", "DeviceError"},
     {GOP_DEVICE_LOST, "gpuops.errors", "DeviceLostError"},
     {GOP_NOT_COMPILED, "gpuops.errors", "CompileError"},
-    {GOP_INTERNAL, "gpuops.errors", "Error"},
+    {GOP_INTERNAL, "gpuops.errors", "Error"}, /* and any other code */
 };
 
-static PyObject *exception_of(gop_status code, const gop_error *error)
+static PyObject *raise_failure(const gop_error *error)
 {
-    const char *module_name = "gpuops.errors", *name = "Error";
-    for (size_t i = 0; i < sizeof exceptions / sizeof *exceptions; i++) {
-        if (exceptions[i].code != code) continue;
-        module_name = exceptions[i].module;
-        name = exceptions[i].name;
-    }
-    PyObject *module = PyImport_ImportModule(module_name);
-    PyObject *type = module ? PyObject_GetAttrString(module, name) : NULL;
+    size_t e = 0;
+    while (exceptions[e].code != error->code && exceptions[e].code != GOP_INTERNAL) e++;
+    PyObject *type = gop_import(exceptions[e].module, exceptions[e].name);
     PyObject *message =
         PyUnicode_DecodeUTF8(error->message, (Py_ssize_t)strlen(error->message), "replace");
     PyObject *arguments = type && message ? PyTuple_Pack(1, message) : NULL;
     PyObject *facts = NULL, *exception = NULL;
-    if (code == GOP_NO_DEVICE_MEMORY)
+    if (error->code == GOP_NO_DEVICE_MEMORY)
         facts = Py_BuildValue("{s:L,s:L,s:L}", "requested", (long long)error->requested, "free",
                               (long long)error->free, "total", (long long)error->total);
-    else if (code >= GOP_DEVICE_UNAVAILABLE && code <= GOP_DEVICE_LOST)
+    else if (error->code >= GOP_DEVICE_UNAVAILABLE && error->code <= GOP_DEVICE_LOST)
         facts =
             Py_BuildValue("{s:i,s:s}", "code", error->native_code, "name", error->native_name);
     if (arguments && !PyErr_Occurred()) exception = PyObject_Call(type, arguments, facts);
-    Py_XDECREF(module);
+    if (exception) PyErr_SetObject(type, exception);
+    Py_XDECREF(type);
     Py_XDECREF(message);
     Py_XDECREF(arguments);
     Py_XDECREF(facts);
-    if (exception) PyErr_SetObject(type, exception);
-    Py_XDECREF(type);
     Py_XDECREF(exception);
     return NULL;
 }
@@ -80,7 +82,7 @@ PyObject *gop_raise(void)
     const gop_error error =
         *gop_error_get(); /* importing below may run code that fails again */
     if (error.code == GOP_INTERRUPTED && PyErr_Occurred()) return raise_interrupted();
-    return exception_of(error.code, &error);
+    return raise_failure(&error);
 }
 
 int gop_done(gop_status status)
@@ -127,9 +129,9 @@ PyArray_Descr *gop_descr(gop_dtype dtype)
 {
     if (dtype != GOP_BFLOAT16) return PyArray_DescrFromType(numbers[dtype]);
     if (!bfloat16_descr) {
-        PyObject *module = PyImport_ImportModule("gpuops._call.dtypes");
-        PyObject *done = module ? PyObject_CallMethod(module, "meet_bfloat16", NULL) : NULL;
-        Py_XDECREF(module);
+        PyObject *meet = gop_import("gpuops._call.dtypes", "meet_bfloat16");
+        PyObject *done = meet ? PyObject_CallNoArgs(meet) : NULL;
+        Py_XDECREF(meet);
         Py_XDECREF(done);
         if (!done) return NULL;
     }
@@ -159,21 +161,16 @@ int gop_plain_dtype(const PyArray_Descr *descr, gop_dtype *out)
 
 static int dtype_of(PyArray_Descr *descr, gop_dtype *out)
 {
+    const int number = descr->type_num;
     if (gop_plain_dtype(descr, out)) return 0;
-    const int64_t size = PyDataType_ELSIZE(descr);
-    if (bfloat16_descr && descr->type_num == bfloat16_descr->type_num &&
-        descr->type_num != NPY_VOID) {
-        *out = GOP_BFLOAT16;
-        return 0;
-    }
-    if (descr->type_num < NPY_NTYPES_LEGACY && descr->type_num != NPY_LONGDOUBLE &&
-        descr->type_num != NPY_CLONGDOUBLE)
+    *out = GOP_BFLOAT16; /* of another byte order, or of a module that was imported again */
+    if (bfloat16_descr && number == bfloat16_descr->type_num && number != NPY_VOID) return 0;
+    if (number < NPY_NTYPES_LEGACY && number != NPY_LONGDOUBLE && number != NPY_CLONGDOUBLE)
         for (int d = 0; d < GOP_NDTYPES; d++) {
-            const char kind = gop_dtype_kind((gop_dtype)d);
-            if (d == GOP_BFLOAT16 || kind != descr->kind) continue;
-            if (gop_dtype_size((gop_dtype)d) != size) continue;
             *out = (gop_dtype)d;
-            return 0;
+            if (d != GOP_BFLOAT16 && gop_dtype_kind(*out) == descr->kind &&
+                gop_dtype_size(*out) == PyDataType_ELSIZE(descr))
+                return 0;
         }
     return gop_refuse(PyExc_TypeError, "dtype %R is not one that gpuops computes with", descr);
 }

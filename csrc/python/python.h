@@ -214,7 +214,7 @@ enum { GOP_QUESTIONS(X) GOP_NQUESTIONS };
 #undef X
 /* Members of devices.py and arrays.py. */
 #define GOP_MEMBERS_OF_DEVICES(X)                                                              \
-    X(defaults) X(get_default_device) X(places) X(Device) X(locate) X(automatic) X(at)
+    X(defaults) X(places) X(Device) X(locate) X(automatic) X(at)
 #define GOP_MEMBERS_OF_ARRAYS(X) X(DeviceArray) X(let_go) X(give_back)
 #define X(member) GOP_OF_##member,
 enum { GOP_MEMBERS_OF_DEVICES(X) GOP_MEMBERS_OF_ARRAYS(X) GOP_NMEMBERS };
@@ -231,6 +231,7 @@ extern PyMethodDef gop_ask_functions[]; /* setup, setup_arguments */
 
 /* ---- convert.c: failures, dtypes, devices, shapes ---- */
 
+PyObject *gop_import(const char *module, const char *name); /* a member of a module */
 /* Raises the calling thread's failure as its Python exception. Always NULL. */
 PyObject *gop_raise(void);
 int gop_done(gop_status status); /* 0, or -1 with the exception of that failure */

@@ -79,15 +79,17 @@ static int place_of_arrays(gop_request *r)
     return 0;
 }
 
-/* Takes the reference to a word. Returns 1 if its device is read, 0 if it names none. */
-static int take_word(PyObject *word, gop_device *device)
+/* Asks Python for the default device, or what fits. */
+static int ask_place(gop_request *r, const gop_descriptor *op, int has_default)
 {
+    PyObject *word = PyObject_CallFunction(
+        gop_members[GOP_OF_automatic], "sdzi", op->name, op->work ? op->work(&r->call) : 0.0,
+        r->options.kernel, has_default);
     PyObject *place = word ? look_up(word) : NULL;
-    int found = place ? place != Py_None : -1;
-    if (found > 0 && gop_read_device(place, device) < 0) found = -1;
+    const int status = place ? gop_read_device(place, &r->options.device) : -1;
     Py_XDECREF(place);
     Py_XDECREF(word);
-    return found;
+    return status < 0 ? -1 : 1;
 }
 
 /* Sets the device of a request whose arrays are read. It is the named one, or the one where its
@@ -95,30 +97,16 @@ static int take_word(PyObject *word, gop_device *device)
  * Python was asked and the arrays have to be read anew. */
 static int choose_place(gop_request *r)
 {
-    gop_device *device = &r->options.device;
-    int asked = 0;
     const gop_descriptor *op = gop_descriptor_of(r->call.op);
-    if (r->place == cpu_place) {
-        *device = (gop_device){GOP_CPU, 0};
-        return 0;
-    }
-    if (r->place != Py_None) return gop_read_device(r->place, device);
+    r->options.device = (gop_device){GOP_CPU, 0};
+    if (r->place == cpu_place) return 0;
+    if (r->place != Py_None) return gop_read_device(r->place, &r->options.device);
     if (r->on_device) return place_of_arrays(r);
-    if (r->device == Py_None && /* and not "auto" */
-         PyDict_Size(gop_members[GOP_OF_defaults]) > 0) {
-        const int found =
-            take_word(PyObject_CallNoArgs(gop_members[GOP_OF_get_default_device]), device);
-        if (found) return found;
-        asked = 1;
-    }
-    if (!r->options.kernel && !op->work) { /* the bus would cost more than the work */
-        *device = (gop_device){GOP_CPU, 0};
-        return asked;
-    }
-    PyObject *word =
-        PyObject_CallFunction(gop_members[GOP_OF_automatic], "sdz", op->name,
-                              op->work ? op->work(&r->call) : 0.0, r->options.kernel);
-    return take_word(word, device) > 0 ? 1 : -1;
+    const int has_default =
+        r->device == Py_None && PyDict_Size(gop_members[GOP_OF_defaults]) > 0;
+    if (has_default || r->options.kernel || op->work)
+        return ask_place(r, op, has_default);
+    return 0; /* the bus would cost more than the work */
 }
 
 /* ---- parameters ---- */
