@@ -85,13 +85,6 @@ PyObject *gop_raise(void)
     return raise_failure(&error);
 }
 
-int gop_done(gop_status status)
-{
-    if (status == GOP_OK) return 0;
-    gop_raise();
-    return -1;
-}
-
 int gop_refuse(PyObject *exception, const char *format, ...)
 {
     va_list list;
@@ -106,18 +99,18 @@ int gop_refuse(PyObject *exception, const char *format, ...)
 /* ml_dtypes' own, or two bytes in its place. The GIL guards it. */
 static PyArray_Descr *bfloat16_descr;
 
-int gop_set_bfloat16(PyObject *dtype)
+PyObject *gop_register_bfloat16(PyObject *module, PyObject *dtype)
 {
     PyArray_Descr *descr;
-    if (!PyArray_DescrConverter(dtype, &descr)) return -1;
+    if (!PyArray_DescrConverter(dtype, &descr)) return NULL;
     if (descr->kind != 'V' || PyDataType_ELSIZE(descr) != 2) {
         PyErr_Format(PyExc_TypeError, "dtype %R is not bfloat16", descr);
         Py_DECREF(descr);
-        return -1;
+        return NULL;
     }
     Py_XDECREF((PyObject *)bfloat16_descr);
     bfloat16_descr = descr;
-    return 0;
+    Py_RETURN_NONE;
 }
 
 static const int numbers[] = {
@@ -186,11 +179,19 @@ int gop_read_dtype(PyObject *dtype, gop_dtype *out)
 
 /* ---- devices ---- */
 
-int gop_read_backend(const char *name, gop_backend_id *id)
+static int read_backend(const char *name, gop_backend_id *id)
 {
     if (gop_backend_find(name, id)) return 0;
     return gop_refuse(PyExc_ValueError,
                       "there is no backend '%s', expected cpu, cuda, sim or opencl", name);
+}
+
+const gop_backend *gop_backend_of(const char *name)
+{
+    gop_backend_id id;
+    const gop_backend *backend;
+    if (read_backend(name, &id) < 0 || gop_done(gop_backend_get(id, &backend)) < 0) return NULL;
+    return backend;
 }
 
 int gop_read_device(PyObject *pair, gop_device *device)
@@ -201,7 +202,7 @@ int gop_read_device(PyObject *pair, gop_device *device)
     const int ordinal = name ? (int)PyLong_AsLong(PyTuple_GetItem(pair, 1)) : 0;
     if (PyErr_Occurred()) return -1;
     device->ordinal = ordinal;
-    return gop_read_backend(name, &device->backend);
+    return read_backend(name, &device->backend);
 }
 
 PyObject *gop_device_pair(gop_device device)

@@ -234,19 +234,24 @@ extern PyMethodDef gop_ask_functions[]; /* setup, setup_arguments */
 PyObject *gop_import(const char *module, const char *name); /* a member of a module */
 /* Raises the calling thread's failure as its Python exception. Always NULL. */
 PyObject *gop_raise(void);
-int gop_done(gop_status status); /* 0, or -1 with the exception of that failure */
+/* 0, or -1 with the exception of that failure */
+static inline int gop_done(gop_status status)
+{
+    if (status != GOP_OK) gop_raise();
+    return status == GOP_OK ? 0 : -1;
+}
 /* Raises an exception, with a sentence as PyErr_Format takes it. Always -1. */
 int gop_refuse(PyObject *exception, const char *format, ...);
 /* Returns 1 for NumPy's own native dtypes and bfloat16. */
 int gop_plain_dtype(const PyArray_Descr *descr, gop_dtype *out);
 int gop_read_dtype(PyObject *dtype, gop_dtype *out); /* of anything that numpy.dtype() takes */
 PyArray_Descr *gop_descr(gop_dtype dtype);
-int gop_read_backend(const char *name, gop_backend_id *id);
+const gop_backend *gop_backend_of(const char *name);
 int gop_read_device(PyObject *pair, gop_device *device); /* ("cuda", 0) */
 PyObject *gop_device_pair(gop_device device);
 PyObject *gop_device_object(gop_device device); /* the gpuops.Device */
 PyObject *gop_shape_tuple(int ndim, const int64_t *values);
-int gop_set_bfloat16(PyObject *dtype);
+PyObject *gop_register_bfloat16(PyObject *module, PyObject *dtype); /* a function of it */
 
 /* ---- params.c: parameters of a given call, from a dict ---- */
 

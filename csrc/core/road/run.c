@@ -243,26 +243,16 @@ gop_status gop_plan_call(gop_road *r, const gop_run_options *options, int timing
 
 /* ---- acquire: scratch memory ---- */
 
-/* On a GPU, allocating and freeing scratch memory costs more than a launch, so a context keeps
- * it for its next call. Work on the stream of device arrays runs in the order of the calls:
- * each may reuse the scratch memory of the one before. One block for each context serves all
- * but the largest calls. */
+/* On a GPU, allocating and freeing scratch memory costs more than a launch. So its backend keeps
+ * small blocks of calls on device arrays, as it keeps those of the arrays. They are of one size:
+ * each such call finds the block of the one before. */
 enum { KEPT_BYTES = 64 << 10 };
 
-/* A context belongs to one thread at a time, and lives as long as the process, as its block. */
-typedef struct block {
-    struct block *next;
-    const gop_ctx *ctx;
-    void *memory; /* made at first use */
-    int taken;    /* a call uses it; meanwhile a signal's handler may make another call */
-} block;
-
-static _Atomic(block *) blocks;
-
 /* GPUOPS_KEEP_SCRATCH=0: every call gets memory of its own, so that tools see where it ends. */
-static int wanted(void)
+static int keeps(const gop_ctx *ctx, size_t bytes, int in_order)
 {
     static atomic_int known; /* 0: not yet */
+    if (!in_order || !ctx->backend->keep || bytes > KEPT_BYTES) return 0;
     int is = atomic_load_explicit(&known, memory_order_relaxed);
     if (!is) {
         const char *wish = getenv("GPUOPS_KEEP_SCRATCH");
@@ -272,42 +262,12 @@ static int wanted(void)
     return is > 0;
 }
 
-static block *find_block(const gop_ctx *ctx)
-{
-    block *kept = atomic_load_explicit(&blocks, memory_order_acquire);
-    while (kept && kept->ctx != ctx) kept = kept->next;
-    return kept;
-}
-
-static block *add_block(const gop_ctx *ctx)
-{
-    block *const added = malloc(sizeof *added);
-    if (!added) return NULL;
-    *added = (block){atomic_load(&blocks), ctx, NULL, 0};
-    while (!atomic_compare_exchange_weak(&blocks, &added->next, added)) continue;
-    return added;
-}
-
-/* `in_order`: its work runs in order with that of all calls whose scratch memory is kept. */
-static gop_status take_scratch(gop_ctx *ctx, size_t bytes, int in_order, void **memory)
-{
-    const gop_backend *backend = ctx->backend;
-    block *kept = NULL;
-    if (in_order && bytes <= KEPT_BYTES && wanted() && !(kept = find_block(ctx)))
-        kept = add_block(ctx);
-    if (!kept || kept->taken) return backend->alloc(ctx, bytes, memory);
-    if (!kept->memory) GOP_TRY(backend->alloc(ctx, KEPT_BYTES, &kept->memory));
-    kept->taken = 1;
-    *memory = kept->memory;
-    return GOP_OK;
-}
-
 /* Hands it back once the call's work is enqueued. */
-static void give_scratch(gop_ctx *ctx, void *memory)
+static void give_scratch(gop_ctx *ctx, const gop_task *task, int in_order)
 {
-    block *kept = find_block(ctx);
-    if (kept && kept->memory == memory) kept->taken = 0;
-    else ctx->backend->release(ctx, memory);
+    if (!task->scratch) return;
+    if (!keeps(ctx, task->plan->scratch, in_order)) ctx->backend->release(ctx, task->scratch);
+    else ctx->backend->keep(ctx, task->scratch, KEPT_BYTES);
 }
 
 /* Gets the task's scratch memory. `may_change`: if there is none, another kernel may run. */
@@ -318,7 +278,8 @@ static gop_status acquire_scratch(gop_ctx *ctx, gop_task *task, const gop_row **
     for (;;) {
         /* A call without results runs no kernel. */
         if (plan->scratch == 0 || gop_array_size(&task->out[0]) == 0) return GOP_OK;
-        const gop_status status = take_scratch(ctx, plan->scratch, in_order, &task->scratch);
+        const size_t bytes = keeps(ctx, plan->scratch, in_order) ? KEPT_BYTES : plan->scratch;
+        const gop_status status = ctx->backend->alloc(ctx, bytes, &task->scratch);
         if (!gop_lacks_memory(status) || !may_change) return status;
         if (gop_choose_before(ctx, task, row, plan) != GOP_OK) return status;
     }
@@ -373,7 +334,7 @@ static void give_back(gop_road *r)
     if (r->staged) give_back_operands(r->ctx, r->in, r->task.nin);
     if (r->staged) give_back_operands(r->ctx, r->out, r->task.nout);
     if (r->findings) r->ctx->backend->release(r->ctx, r->findings);
-    if (r->task.scratch) give_scratch(r->ctx, r->task.scratch);
+    give_scratch(r->ctx, &r->task, r->in_order);
 }
 
 /* ---- run: upload and launch ---- */
@@ -439,7 +400,7 @@ static __attribute__((noinline)) gop_status run_on_device(gop_ctx *ctx, const go
     GOP_TRY(gop_choose(ctx, &task, NULL, 0, &row, &plan));
     gop_status status = acquire_scratch(ctx, &task, &row, &plan, 1, 1);
     if (status == GOP_OK) status = gop_launch_steps(ctx, &task);
-    if (task.scratch) give_scratch(ctx, task.scratch);
+    give_scratch(ctx, &task, 1);
     return status;
 }
 
