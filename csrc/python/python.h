@@ -101,6 +101,7 @@ typedef struct gop_request {
     PyObject *place;  /* the (backend, ordinal) that it names, or None; once it is looked up */
     PyObject *out;       /* the caller's, or NULL */
     PyObject *target;    /* `out` as an array, once it is read */
+    PyObject *final;     /* the dtype that a result of the host is cast to at last, or NULL */
     PyObject *finish;    /* makes the caller's result from the core's, or NULL */
     int is_read;         /* the arrays are read, and no code of the caller's ran since */
     int is_scalar;       /* a result without axes becomes a number */
@@ -207,7 +208,7 @@ int gop_read_reduction(gop_request *r, const gop_signature *s, PyObject *const *
     X(TUNABLES, read_tunables) X(DEVICE, parse) X(OUT, output) X(STORE_CHECK, store_check)     \
     X(STORE, store_into) X(WORDS, as_words) X(REDUCTION, reduction_word) X(EXACT, exactness)   \
     X(KEEPDIMS, read_keepdims) X(DTYPES, read_dtypes) X(MASK, mask)                       \
-    X(INITIAL, initial) X(EMPTY, warn_of_empty) X(FINAL, to_final)
+    X(INITIAL, initial) X(EMPTY, warn_of_empty)
 /* clang-format on */
 #define X(enumerator, function) GOP_ASK_##enumerator,
 enum { GOP_QUESTIONS(X) GOP_NQUESTIONS };

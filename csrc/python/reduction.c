@@ -134,17 +134,18 @@ static int check_out(gop_request *r, const reduction *d)
     return gop_ask(r, GOP_ASK_STORE_CHECK, "(sNO)", r->name, final_of(d), r->target) ? 0 : -1;
 }
 
-/* If the caller's result has another dtype than core's, Python casts it. */
-static int read_final(gop_request *r, const reduction *d, int boxed)
+/* NumPy casts a result of the host to the caller's dtype. A device array is never cast. */
+static int read_final(gop_request *r, const reduction *d)
 {
-    if (!d->final) return 0;
-    if (gop_wrap_input(r, 0) < 0) return -1;
-    PyObject *const out = d->out ? r->out : Py_None, *const target =
-                                                         d->out ? r->target : Py_None;
-    r->finish = gop_ask(r, GOP_ASK_FINAL, "(sOOOOi)", r->name, r->inputs[0], d->final, out,
-                        target, boxed);
-    r->out = r->target = NULL;
-    return r->finish ? 0 : -1;
+    r->final = d->final;
+    if (!d->final || !(gop_is_lent(r, 0) || gop_is_device_array(r->inputs[0]))) return 0;
+    PyArray_Descr *own = gop_descr(gop_reduction_dtype(r->call.params.reduce.op, d->have));
+    if (own)
+        PyErr_Format(PyExc_TypeError,
+                     "%s: a device array's %s is %S, not %S: cast the result by its astype()",
+                     r->name, r->name, own, d->final);
+    Py_XDECREF((PyObject *)own);
+    return -1;
 }
 
 int gop_read_reduction(gop_request *r, const gop_signature *s, PyObject *const *values)
@@ -169,7 +170,6 @@ int gop_read_reduction(gop_request *r, const gop_signature *s, PyObject *const *
                    ? GOP_EXACT_ROUNDED
                    : GOP_EXACT_NOT;
     if (warn_of_empty(r) < 0 || check_out(r, &d) < 0) return -1;
-    if (gop_read_how(r, values) < 0 || read_final(r, &d, boxed) < 0) return -1;
-    r->is_scalar = !d.out && !boxed && !d.final;
-    return 0;
+    r->is_scalar = !d.out && !boxed;
+    return gop_read_how(r, values) < 0 || read_final(r, &d) < 0 ? -1 : 0;
 }

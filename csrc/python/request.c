@@ -249,15 +249,27 @@ static int run(gop_request *r)
     return gop_done(status);
 }
 
-static PyObject *finished(const gop_request *r, PyObject *result)
+/* Casts a result of the host, and stores it in `out` if there is one. Takes the reference. */
+static PyObject *in_final_dtype(gop_request *r, PyObject *result)
 {
-    if (!result) return NULL;
-    if (r->finish) {
+    PyObject *cast = PyObject_CallMethod(result, "astype", "O", r->final);
+    Py_DECREF(result);
+    if (!cast || !r->out) return cast;
+    PyObject *stored =
+        gop_ask(r, GOP_ASK_STORE, "(sOONi)", r->name, r->out, r->target, cast, 0);
+    Py_XINCREF(stored);
+    return stored;
+}
+
+static PyObject *finished(gop_request *r, PyObject *result)
+{
+    if (result && r->final) result = in_final_dtype(r, result);
+    if (result && r->finish) {
         PyObject *made = PyObject_CallFunctionObjArgs(r->finish, result, NULL);
         Py_DECREF(result);
         return made;
     }
-    if (!r->is_scalar || Py_TYPE(result) != &PyArray_Type) return result;
+    if (!result || !r->is_scalar || Py_TYPE(result) != &PyArray_Type) return result;
     return PyArray_Return((PyArrayObject *)result); /* of no axes: a scalar */
 }
 
@@ -375,7 +387,7 @@ static PyObject *run_into_out(gop_request *r)
 
 PyObject *gop_request_run(gop_request *r)
 {
-    return finished(r, r->out ? run_into_out(r) : run_into_new(r));
+    return finished(r, r->out && !r->final ? run_into_out(r) : run_into_new(r));
 }
 
 int gop_request_ready(void)

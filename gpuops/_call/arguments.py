@@ -14,7 +14,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from .. import _core
-from ..arrays import DeviceArray
 from ..devices import parse
 from . import reduction as _reduction
 from .docstring import arguments
@@ -39,7 +38,7 @@ __all__ = [
     "as_words", "convert", "dtype_of_numbers", "exactness", "initial", "kernel_name", "mask",
     "number", "output", "parse", "read_as", "read_axes", "read_dtypes", "read_keepdims",
     "read_tunables", "reduction_word", "refuse", "refuse_dtype", "store_check", "store_into",
-    "to_final", "warn_of_empty",
+    "warn_of_empty",
 ]  # fmt: skip
 
 
@@ -172,21 +171,3 @@ def warn_of_empty(a, axes, mask) -> None:
     while frame and frame.f_globals.get("__name__", "").startswith("gpuops."):
         level, frame = level + 1, frame.f_back  # to the caller of the function or of explain
     warnings.warn("mean of an empty slice is NaN", RuntimeWarning, stacklevel=level)
-
-
-def to_final(word: str, a, final: np.dtype, given, target, boxed: int):
-    """What turns core's result into one of dtype `final`, in `given` if that is not None."""
-    if isinstance(a, DeviceArray):
-        result = _reduction.result(word, a.dtype)
-        raise TypeError(
-            f"{word}: a device array's {word} is {result}, not {final}: cast the result "
-            "by its astype()"
-        )
-
-    def finish(result):
-        result = np.asarray(result).astype(final)
-        if target is not None:
-            return store(word, given, target, result)
-        return result[()] if result.ndim == 0 and not boxed else result
-
-    return finish
