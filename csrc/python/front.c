@@ -297,24 +297,13 @@ static int read_items(gop_request *r, gop_axes *axes)
     PyObject *array = r->inputs[0];
     if (gop_plain_array(array, &r->call.in[0]) || gop_buffer_array(array) || gop_is_lent(r, 0))
         return 0;
-    PyObject *order = gop_axes_tuple(r, axes);
-    PyObject *words = order ? gop_ask(r, GOP_ASK_WORDS, "(OO)", array, order) : NULL;
+    PyObject *const order = gop_axes_tuple(r, axes), *const out = r->out ? r->out : Py_None;
+    PyObject *words = order ? gop_ask(r, GOP_ASK_WORDS, "(OOO)", array, order, out) : NULL;
     if (!words || words == Py_None) return words ? 0 : -1;
     r->inputs[0] = PyTuple_GetItem(words, 0);
-    r->finish = PyTuple_GetItem(words, 2);
+    r->out = given(PyTuple_GetItem(words, 2));
+    r->finish = PyTuple_GetItem(words, 3);
     return gop_read_axes(PyTuple_GetItem(words, 1), &r->call, axes);
-}
-
-/* Reads the `out` of items that are moved as words. */
-static int read_words_out(gop_request *r)
-{
-    PyObject *const self = r->finish;
-    PyObject *into =
-        gop_keep(r, PyObject_CallMethod(self, "into", "(O)", r->out ? r->out : Py_None));
-    r->finish = gop_keep(r, PyObject_GetAttrString(self, "finish"));
-    if (!into || !r->finish) return -1;
-    r->out = given(into);
-    return 0;
 }
 
 static int read_transpose(gop_request *r, const gop_signature *s, PyObject *const *values)
@@ -327,8 +316,7 @@ static int read_transpose(gop_request *r, const gop_signature *s, PyObject *cons
         r->call.in[0].ndim = PyArray_NDIM((PyArrayObject *)array);
     else if (gop_buffer_array(array)) gop_array_assign(&r->call.in[0], gop_buffer_array(array));
     if (gop_read_axes_of(r, values[GOP_WORD_axes], 1, axes) < 0) return -1;
-    if (read_items(r, axes) < 0 || gop_read_how(r, values) < 0) return -1;
-    return r->finish ? read_words_out(r) : 0;
+    return gop_read_how(r, values) < 0 ? -1 : read_items(r, axes);
 }
 
 /* ---- a call: its values are bound to arguments, then read ---- */

@@ -206,7 +206,7 @@ int gop_read_reduction(gop_request *r, const gop_signature *s, PyObject *const *
     X(REFUSE, refuse) X(CONVERT, convert) X(NUMBER, number) X(NUMBERS, dtype_of_numbers)       \
     X(CAST, read_as) X(BAD_DTYPE, refuse_dtype) X(AXES, read_axes) X(KERNEL, kernel_name)      \
     X(TUNABLES, read_tunables) X(DEVICE, parse) X(OUT, output) X(STORE_CHECK, store_check)     \
-    X(STORE, store_into) X(WORDS, as_words) X(REDUCTION, reduction_word) X(EXACT, exactness)   \
+    X(STORE, store) X(WORDS, as_words) X(REDUCTION, reduction_word) X(EXACT, exactness)   \
     X(KEEPDIMS, read_keepdims) X(DTYPES, read_dtypes) X(MASK, mask)                       \
     X(INITIAL, initial) X(EMPTY, warn_of_empty)
 /* clang-format on */

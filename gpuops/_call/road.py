@@ -376,8 +376,10 @@ def _wrong_shape(op: str, given, wanted) -> ValueError:
     return ValueError(f"{op}: the output has shape {given}, expected {wanted}")
 
 
-def store(op: str, out, target: np.ndarray, result: np.ndarray):
-    """Copies a finished result into an `out` of another dtype or byte order."""
+def store(op: str, out, target: np.ndarray, result: np.ndarray, spreads: int = 0):
+    """Copies a finished result into an `out` of another dtype, byte order or shape."""
+    if spreads:
+        result = np.broadcast_to(result, target.shape)
     if result.shape != target.shape:
         raise _wrong_shape(op, target.shape, result.shape)
     if _core.casts(result.dtype, target.dtype):
