@@ -123,8 +123,8 @@ static PyObject *time_request(gop_request *r, int n_warmup, int n_repeat, int co
         gop_explanation p;
         gop_status status;
         Py_BEGIN_ALLOW_THREADS;
-        status = gop_time(&r->call, &r->options, n_warmup, n_repeat, cold, PyArray_DATA(times),
-                          &p);
+        status =
+            gop_time(&r->call, &r->options, n_warmup, n_repeat, cold, PyArray_DATA(times), &p);
         Py_END_ALLOW_THREADS;
         said = status == GOP_OK ? plan_dict(r, &p, "name", PyTuple_New(0)) : gop_raise();
         if (said && add_times(said, times) < 0) Py_CLEAR(said);
@@ -302,7 +302,8 @@ int gop_call_ready(PyObject *module)
     static PyMethodDef methods[] = {
         {"run", call_run, METH_NOARGS, "run() -> the result, or out"},
         {"infer", call_infer, METH_NOARGS, "infer() -> dtype, shape of the result"},
-        {"check", call_check, METH_NOARGS, "check(): raises what a run would, of the data, too"},
+        {"check", call_check, METH_NOARGS,
+         "check(): raises what a run would, of the data, too"},
         {"choose", call_choose, METH_NOARGS, "choose() -> the device that it would run on"},
         {"plan", call_plan, METH_VARARGS,
          "plan([a GPU's facts]) -> device, kernel, bytes, flops, scratch; runs nothing"},

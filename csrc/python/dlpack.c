@@ -16,11 +16,8 @@ enum { DL_READ_ONLY = 1 };
 
 static int code_of(gop_dtype dtype)
 {
-    static const int codes['u' + 1] = {['b'] = DL_BOOL,
-                                       ['i'] = DL_INT,
-                                       ['u'] = DL_UINT,
-                                       ['f'] = DL_FLOAT,
-                                       ['c'] = DL_COMPLEX};
+    static const int codes['u' + 1] = {
+        ['b'] = DL_BOOL, ['i'] = DL_INT, ['u'] = DL_UINT, ['f'] = DL_FLOAT, ['c'] = DL_COMPLEX};
     return dtype == GOP_BFLOAT16 ? DL_BFLOAT : codes[(int)gop_dtype_kind(dtype)];
 }
 

@@ -99,13 +99,13 @@ typedef struct gop_request {
     PyObject *params; /* of a call that Python's own functions give: a dict or None; or NULL */
     PyObject *device; /* names it, or NULL */
     PyObject *place;  /* the (backend, ordinal) that it names, or None; once it is looked up */
-    PyObject *out;       /* the caller's, or NULL */
-    PyObject *target;    /* `out` as an array, once it is read */
-    PyObject *final;     /* the dtype that a result of the host is cast to at last, or NULL */
-    PyObject *finish;    /* makes the caller's result from the core's, or NULL */
-    int is_read;         /* the arrays are read, and no code of the caller's ran since */
-    int is_scalar;       /* a result without axes becomes a number */
-    int spreads;         /* the result may be repeated over a larger `out` */
+    PyObject *out;    /* the caller's, or NULL */
+    PyObject *target; /* `out` as an array, once it is read */
+    PyObject *final;  /* the dtype that a result of the host is cast to at last, or NULL */
+    PyObject *finish; /* makes the caller's result from the core's, or NULL */
+    int is_read;      /* the arrays are read, and no code of the caller's ran since */
+    int is_scalar;    /* a result without axes becomes a number */
+    int spreads;      /* the result may be repeated over a larger `out` */
 } gop_request;
 
 /* ---- operands.c: arrays of NumPy, and the arrays of a request ---- */
@@ -214,8 +214,7 @@ int gop_read_reduction(gop_request *r, const gop_signature *s, PyObject *const *
 enum { GOP_QUESTIONS(X) GOP_NQUESTIONS };
 #undef X
 /* Members of devices.py and arrays.py. */
-#define GOP_MEMBERS_OF_DEVICES(X)                                                              \
-    X(defaults) X(places) X(Device) X(locate) X(automatic) X(at)
+#define GOP_MEMBERS_OF_DEVICES(X) X(defaults) X(places) X(Device) X(locate) X(automatic) X(at)
 #define GOP_MEMBERS_OF_ARRAYS(X) X(DeviceArray) X(let_go) X(give_back)
 #define X(member) GOP_OF_##member,
 enum { GOP_MEMBERS_OF_DEVICES(X) GOP_MEMBERS_OF_ARRAYS(X) GOP_NMEMBERS };

@@ -82,9 +82,9 @@ static int place_of_arrays(gop_request *r)
 /* Asks Python for the default device, or what fits. */
 static int ask_place(gop_request *r, const gop_descriptor *op, int has_default)
 {
-    PyObject *word = PyObject_CallFunction(
-        gop_members[GOP_OF_automatic], "sdzi", op->name, op->work ? op->work(&r->call) : 0.0,
-        r->options.kernel, has_default);
+    PyObject *word = PyObject_CallFunction(gop_members[GOP_OF_automatic], "sdzi", op->name,
+                                           op->work ? op->work(&r->call) : 0.0,
+                                           r->options.kernel, has_default);
     PyObject *place = word ? look_up(word) : NULL;
     const int status = place ? gop_read_device(place, &r->options.device) : -1;
     Py_XDECREF(place);
@@ -104,8 +104,7 @@ static int choose_place(gop_request *r)
     if (r->on_device) return place_of_arrays(r);
     const int has_default =
         r->device == Py_None && PyDict_Size(gop_members[GOP_OF_defaults]) > 0;
-    if (has_default || r->options.kernel || op->work)
-        return ask_place(r, op, has_default);
+    if (has_default || r->options.kernel || op->work) return ask_place(r, op, has_default);
     return 0; /* the bus would cost more than the work */
 }
 

@@ -26,16 +26,7 @@ from ..arrays import DeviceArray, borrow, is_foreign
 from ..devices import Device, at
 from ..errors import brief
 from .docstring import arguments
-from .dtypes import (
-    ACCEPTED,
-    as_bfloat16,
-    bfloat,
-    cast_host,
-    copy,
-    is_bfloat16,
-    known,
-    refuse_dtype,
-)
+from .dtypes import as_bfloat16, bfloat, cast_host, copy, is_bfloat16, known, refuse_dtype
 from .meaning import no_array, read, refuse_meaning
 
 # ---- operands ----
@@ -81,7 +72,10 @@ def operand(op: str, name: str, x, kinds: str = "biufc", native: bool = True):
         return x
     if kinds == "any":
         if dtype.hasobject or dtype.itemsize == 0:
-            raise TypeError(f"{op}: {name} has dtype {dtype}; accepted is {ACCEPTED['any']}")
+            raise TypeError(
+                f"{op}: {name} has dtype {dtype}; accepted is every dtype of at least a byte "
+                "that holds no references"
+            )
         return x
     wanted = known(op, name, dtype, kinds)
     if not native:

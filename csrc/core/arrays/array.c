@@ -419,8 +419,8 @@ void gop_lay_out(const gop_call *call, gop_array *out)
     if (!all_lie_in(call, out, 1)) keep_order(call, out);
     else
         for (int d = 0; d < out->ndim; d++)
-            out->strides[d] = d ? out->strides[d - 1] * out->shape[d - 1]
-                                : gop_dtype_size(out->dtype);
+            out->strides[d] =
+                d ? out->strides[d - 1] * out->shape[d - 1] : gop_dtype_size(out->dtype);
 }
 
 int gop_is_c_order(const gop_array *array)

@@ -243,9 +243,9 @@ gop_status gop_plan_call(gop_road *r, const gop_run_options *options, int timing
 
 /* ---- acquire: scratch memory ---- */
 
-/* On a GPU, allocating and freeing scratch memory costs more than a launch. So its backend keeps
- * small blocks of calls on device arrays, as it keeps those of the arrays. They are of one size:
- * each such call finds the block of the one before. */
+/* On a GPU, allocating and freeing scratch memory costs more than a launch. So its backend
+ * keeps small blocks of calls on device arrays, as it keeps those of the arrays. They are of
+ * one size: each such call finds the block of the one before. */
 enum { KEPT_BYTES = 64 << 10 };
 
 /* GPUOPS_KEEP_SCRATCH=0: every call gets memory of its own, so that tools see where it ends. */
