@@ -9,131 +9,6 @@
 #include "core/host/memory.h"
 #include "python/python.h"
 
-/* ---- plans and times of a request ---- */
-
-/* Reads the facts of a GPU that is not there, as gpuops/_show/gpus.py has them. */
-static int read_like(PyObject *facts, gop_device_info *info)
-{
-    const char *name;
-    long long memory, l2, shared;
-    memset(info, 0, sizeof *info);
-    if (!PyArg_ParseTuple(facts, "s(ii)iLLLdd:like", &name, &info->major, &info->minor,
-                          &info->processors, &memory, &l2, &shared, &info->clock,
-                          &info->bandwidth))
-        return -1;
-    PyOS_snprintf(info->name, sizeof info->name, "%.127s", name);
-    info->max_threads_per_block = 1024; /* of every GPU since 2010 */
-    info->warp = 32;
-    info->memory = memory;
-    info->memory_free = -1;
-    info->l2 = l2;
-    info->shared_per_block = shared;
-    return 0;
-}
-
-/* A tuple for each kernel that could be chosen. */
-static PyObject *weighed_tuple(const gop_weighed *list, int count)
-{
-    PyObject *all = PyTuple_New(count);
-    for (int i = 0; i < count && all; i++) {
-        const gop_weighed *w = &list[i];
-        PyObject *one =
-            Py_BuildValue("(sdzzs)", w->kernel, w->seconds, w->when, w->why, w->refusal);
-        if (one) PyTuple_SetItem(all, i, one);
-        else Py_CLEAR(all);
-    }
-    return all;
-}
-
-/* The name of the row goes to `name`. Takes the reference to the candidates. */
-static PyObject *plan_dict(const gop_request *r, const gop_explanation *plan, const char *name,
-                           PyObject *candidates)
-{
-    return Py_BuildValue(
-        "{s:N,s:N,s:s,s:d,s:d,s:L,s:d,s:n,s:n,s:n,s:s}", "candidates", candidates, "device",
-        gop_device_object(r->options.device), name, plan->kernel, "bytes", plan->bytes,
-        "sector_bytes", plan->sector_bytes, "launches", (long long)plan->launches, "flops",
-        plan->flops, "upload_bytes", (Py_ssize_t)plan->upload_bytes, "download_bytes",
-        (Py_ssize_t)plan->download_bytes, "scratch_bytes", (Py_ssize_t)plan->scratch_bytes,
-        "precision", gop_precision_name(plan->precision));
-}
-
-/* A plan runs nothing, so its output needs no memory. */
-static int imagine_output(gop_request *r)
-{
-    gop_array inferred[GOP_MAX_OUTPUTS];
-    if (gop_done(gop_infer_outputs(&r->call, inferred)) < 0) return -1;
-    gop_array_assign(&r->call.out[0], &inferred[0]);
-    r->call.out[0].data = NULL;
-    r->call.out[0].where = r->on_device ? r->options.device : (gop_device){GOP_CPU, 0};
-    gop_lay_out(&r->call, &r->call.out[0]);
-    return 0;
-}
-
-static PyObject *plan_request(gop_request *r, PyObject *facts)
-{
-    gop_device_info like;
-    gop_explanation p;
-    int weighed = GOP_MAX_CANDIDATES;
-    if (facts && read_like(facts, &like) < 0) return NULL;
-    if (gop_request_settle(r) < 0 || imagine_output(r) < 0) return NULL;
-    gop_status status;
-    gop_weighed *const list = PyMem_Malloc(GOP_MAX_CANDIDATES * sizeof *list);
-    if (!list) return PyErr_NoMemory();
-    Py_BEGIN_ALLOW_THREADS;
-    status = gop_explain(&r->call, &r->options, facts ? &like : NULL, &p, list, &weighed);
-    Py_END_ALLOW_THREADS;
-    PyObject *candidates = status == GOP_OK ? weighed_tuple(list, weighed) : NULL;
-    PyMem_Free(list);
-    if (status != GOP_OK) return gop_raise();
-    return candidates ? plan_dict(r, &p, "kernel", candidates) : NULL;
-}
-
-/* Adds a list for each phase to a plan. */
-static int add_times(PyObject *dict, PyArrayObject *times)
-{
-    static const char *const phases[] = {"kernel", "upload", "download", "total"};
-    PyObject *turned = PyArray_Transpose(times, NULL);
-    PyObject *lists = turned ? PyObject_CallMethod(turned, "tolist", NULL) : NULL;
-    int status = lists ? 0 : -1;
-    for (int phase = 0; status == 0 && phase < 4; phase++)
-        status = PyDict_SetItemString(dict, phases[phase], PyList_GetItem(lists, phase));
-    Py_XDECREF(turned);
-    Py_XDECREF(lists);
-    return status;
-}
-
-/* The result goes `into` an array, or to memory that is made for it. */
-static PyObject *time_request(gop_request *r, int n_warmup, int n_repeat, int cold,
-                              PyObject *into)
-{
-    if (gop_request_settle(r) < 0) return NULL;
-    if (into && gop_read_array(into, &r->call.out[0], 1) < 0) return NULL;
-    if (n_warmup < 0 || n_repeat < 1 || n_repeat > 1000000 || n_warmup > 1000000)
-        return PyErr_Format(PyExc_ValueError,
-                            "time: n_warmup is %d and n_repeat %d, expected 0 to "
-                            "1000000 and 1 to 1000000",
-                            n_warmup, n_repeat);
-    PyObject *made = into ? NULL : gop_make_output(r), *said = NULL;
-    if (!made && PyErr_Occurred()) return NULL;
-    _Static_assert(sizeof(gop_times) == 4 * sizeof(double), "a number for each phase");
-    npy_intp shape[] = {n_repeat, 4};
-    PyArrayObject *times = (PyArrayObject *)PyArray_ZEROS(2, shape, NPY_DOUBLE, 0);
-    if (times) {
-        gop_explanation p;
-        gop_status status;
-        Py_BEGIN_ALLOW_THREADS;
-        status =
-            gop_time(&r->call, &r->options, n_warmup, n_repeat, cold, PyArray_DATA(times), &p);
-        Py_END_ALLOW_THREADS;
-        said = status == GOP_OK ? plan_dict(r, &p, "name", PyTuple_New(0)) : gop_raise();
-        if (said && add_times(said, times) < 0) Py_CLEAR(said);
-    }
-    Py_XDECREF((PyObject *)times);
-    Py_XDECREF(made);
-    return said;
-}
-
 /* ---- a request as it is given ---- */
 
 /* Begins a request with operands and parameters as the core takes them. */
@@ -252,23 +127,6 @@ static PyObject *call_choose(PyObject *self, PyObject *nothing)
     return gop_request_settle(r) == 0 ? gop_device_pair(r->options.device) : NULL;
 }
 
-/* plan() or plan(facts of a GPU that is not there) */
-static PyObject *call_plan(PyObject *self, PyObject *arguments)
-{
-    PyObject *facts = NULL;
-    if (!PyArg_ParseTuple(arguments, "|O:plan", &facts)) return NULL;
-    return plan_request(anew(self), facts);
-}
-
-/* time(n_warmup, n_repeat, cold, into=a new array) */
-static PyObject *call_time(PyObject *self, PyObject *arguments)
-{
-    int warmup, repeat, cold;
-    PyObject *into = NULL;
-    if (!PyArg_ParseTuple(arguments, "iip|O:time", &warmup, &repeat, &cold, &into)) return NULL;
-    return time_request(anew(self), warmup, repeat, cold, into);
-}
-
 /* Reads what the core can infer without a device. */
 static int infer(gop_request *r)
 {
@@ -296,6 +154,131 @@ static PyObject *call_check(PyObject *self, PyObject *nothing)
     Py_END_ALLOW_THREADS;
     return status == GOP_OK ? PyLong_FromLongLong(longest) : gop_raise();
 }
+
+/* ---- plans and times ---- */
+
+/* Reads the facts of a GPU that is not there, as gpuops/_show/gpus.py has them. */
+static int read_like(PyObject *facts, gop_device_info *info)
+{
+    const char *name;
+    long long memory, l2, shared;
+    memset(info, 0, sizeof *info);
+    if (!PyArg_ParseTuple(facts, "s(ii)iLLLdd:like", &name, &info->major, &info->minor,
+                          &info->processors, &memory, &l2, &shared, &info->clock,
+                          &info->bandwidth))
+        return -1;
+    PyOS_snprintf(info->name, sizeof info->name, "%.127s", name);
+    info->max_threads_per_block = 1024; /* of every GPU since 2010 */
+    info->warp = 32;
+    info->memory = memory;
+    info->memory_free = -1;
+    info->l2 = l2;
+    info->shared_per_block = shared;
+    return 0;
+}
+
+/* A tuple for each kernel that could be chosen. */
+static PyObject *weighed_tuple(const gop_weighed *list, int count)
+{
+    PyObject *all = PyTuple_New(count);
+    for (int i = 0; i < count && all; i++) {
+        const gop_weighed *w = &list[i];
+        PyObject *one =
+            Py_BuildValue("(sdzzs)", w->kernel, w->seconds, w->when, w->why, w->refusal);
+        if (one) PyTuple_SetItem(all, i, one);
+        else Py_CLEAR(all);
+    }
+    return all;
+}
+
+/* The name of the row goes to `name`. Takes the reference to the candidates. */
+static PyObject *plan_dict(const gop_request *r, const gop_explanation *plan, const char *name,
+                           PyObject *candidates)
+{
+    return Py_BuildValue(
+        "{s:N,s:N,s:s,s:d,s:d,s:L,s:d,s:n,s:n,s:n,s:s}", "candidates", candidates, "device",
+        gop_device_object(r->options.device), name, plan->kernel, "bytes", plan->bytes,
+        "sector_bytes", plan->sector_bytes, "launches", (long long)plan->launches, "flops",
+        plan->flops, "upload_bytes", (Py_ssize_t)plan->upload_bytes, "download_bytes",
+        (Py_ssize_t)plan->download_bytes, "scratch_bytes", (Py_ssize_t)plan->scratch_bytes,
+        "precision", gop_precision_name(plan->precision));
+}
+
+/* plan() or plan(facts of a GPU that is not there). It runs nothing, so its output needs no
+ * memory. */
+static PyObject *call_plan(PyObject *self, PyObject *arguments)
+{
+    PyObject *facts = NULL;
+    gop_request *const r = anew(self);
+    gop_device_info like;
+    gop_explanation p;
+    int weighed = GOP_MAX_CANDIDATES;
+    if (!PyArg_ParseTuple(arguments, "|O:plan", &facts)) return NULL;
+    if (facts && read_like(facts, &like) < 0) return NULL;
+    if (gop_request_settle(r) < 0 || gop_infer_output(r) < 0) return NULL;
+    gop_status status;
+    gop_weighed *const list = PyMem_Malloc(GOP_MAX_CANDIDATES * sizeof *list);
+    if (!list) return PyErr_NoMemory();
+    Py_BEGIN_ALLOW_THREADS;
+    status = gop_explain(&r->call, &r->options, facts ? &like : NULL, &p, list, &weighed);
+    Py_END_ALLOW_THREADS;
+    PyObject *candidates = status == GOP_OK ? weighed_tuple(list, weighed) : NULL;
+    PyMem_Free(list);
+    if (status != GOP_OK) return gop_raise();
+    return candidates ? plan_dict(r, &p, "kernel", candidates) : NULL;
+}
+
+/* Adds a list for each phase to a plan. */
+static int add_times(PyObject *dict, PyArrayObject *times)
+{
+    static const char *const phases[] = {"kernel", "upload", "download", "total"};
+    PyObject *turned = PyArray_Transpose(times, NULL);
+    PyObject *lists = turned ? PyObject_CallMethod(turned, "tolist", NULL) : NULL;
+    int status = lists ? 0 : -1;
+    for (int phase = 0; status == 0 && phase < 4; phase++)
+        status = PyDict_SetItemString(dict, phases[phase], PyList_GetItem(lists, phase));
+    Py_XDECREF(turned);
+    Py_XDECREF(lists);
+    return status;
+}
+
+/* time(n_warmup, n_repeat, cold): the result goes to memory that is made for it; or `into` an
+ * array, which is a fourth argument. */
+static PyObject *call_time(PyObject *self, PyObject *arguments)
+{
+    int n_warmup, n_repeat, cold;
+    PyObject *into = NULL;
+    gop_request *const r = anew(self);
+    if (!PyArg_ParseTuple(arguments, "iip|O:time", &n_warmup, &n_repeat, &cold, &into))
+        return NULL;
+    if (gop_request_settle(r) < 0) return NULL;
+    if (into && gop_read_array(into, &r->call.out[0], 1) < 0) return NULL;
+    if (n_warmup < 0 || n_repeat < 1 || n_repeat > 1000000 || n_warmup > 1000000)
+        return PyErr_Format(PyExc_ValueError,
+                            "time: n_warmup is %d and n_repeat %d, expected 0 to "
+                            "1000000 and 1 to 1000000",
+                            n_warmup, n_repeat);
+    PyObject *made = into ? NULL : gop_make_output(r), *said = NULL;
+    if (!made && PyErr_Occurred()) return NULL;
+    _Static_assert(sizeof(gop_times) == 4 * sizeof(double), "a number for each phase");
+    npy_intp shape[] = {n_repeat, 4};
+    PyArrayObject *times = (PyArrayObject *)PyArray_ZEROS(2, shape, NPY_DOUBLE, 0);
+    if (times) {
+        gop_explanation p;
+        gop_status status;
+        Py_BEGIN_ALLOW_THREADS;
+        status =
+            gop_time(&r->call, &r->options, n_warmup, n_repeat, cold, PyArray_DATA(times), &p);
+        Py_END_ALLOW_THREADS;
+        said = status == GOP_OK ? plan_dict(r, &p, "name", PyTuple_New(0)) : gop_raise();
+        if (said && add_times(said, times) < 0) Py_CLEAR(said);
+    }
+    Py_XDECREF((PyObject *)times);
+    Py_XDECREF(made);
+    return said;
+}
+
+/* ---- the type ---- */
 
 int gop_call_ready(PyObject *module)
 {

@@ -220,7 +220,8 @@ int gop_infer_output(gop_request *r)
     gop_array *const out = &r->call.out[0], *const to = r->call.nout == 1 ? out : inferred;
     if (gop_done(gop_infer_outputs(&r->call, to)) < 0) return -1;
     if (to != out) gop_array_assign(out, to);
-    out->where = r->options.device;
+    out->data = NULL;
+    out->where = r->on_device ? r->options.device : (gop_device){GOP_CPU, 0};
     gop_lay_out(&r->call, out);
     return 0;
 }
