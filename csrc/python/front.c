@@ -321,12 +321,13 @@ static int read_transpose(gop_request *r, const gop_signature *s, PyObject *cons
 
 /* ---- a call: its values are bound to arguments, then read ---- */
 
-static int find_word(const gop_signature *s, PyObject *said)
+/* The argument of that name, or -1. */
+static int find_word(PyObject *name)
 {
-    for (int i = 0; i < s->count; i++)
-        if (gop_words[s->words[i]] == said) return s->words[i];
-    for (int i = 0; i < s->count; i++) /* an equal string that is not interned */
-        if (PyUnicode_Compare(gop_words[s->words[i]], said) == 0) return s->words[i];
+    for (int word = 0; word < GOP_NARGUMENTS; word++)
+        if (gop_words[word] == name) return word;
+    for (int word = 0; word < GOP_NARGUMENTS; word++) /* an equal string that is not interned */
+        if (PyUnicode_Compare(gop_words[word], name) == 0) return word;
     return -1;
 }
 
@@ -342,8 +343,8 @@ static int bind(const gop_signature *s, PyObject *const *arguments, Py_ssize_t c
         values[s->words[i]] = arguments[i];
     }
     for (Py_ssize_t k = 0; k < nsaid; k++) {
-        const int word = find_word(s, PyTuple_GetItem(said, k));
-        if (word < 0 || values[word]) return 0;
+        const int word = find_word(PyTuple_GetItem(said, k));
+        if (word < 0 || !(s->taken >> word & 1) || values[word]) return 0;
         values[word] = arguments[count + k];
     }
     for (int i = 0; i < s->required; i++)
@@ -447,19 +448,16 @@ static int find_function(PyObject *name)
     return gop_refuse(PyExc_ValueError, "there is no function %R", name);
 }
 
-static int word_of(PyObject *name)
-{
-    for (int word = 0; word < GOP_NARGUMENTS; word++)
-        if (PyUnicode_Compare(name, gop_words[word]) == 0) return word;
-    return gop_refuse(PyExc_ValueError, "there is no word %R", name);
-}
-
 static int fill(gop_signature *s, PyObject *names)
 {
     gop_reduce_op reduction;
     s->count = (int)PyTuple_Size(names);
-    for (int i = 0; i < s->count && !PyErr_Occurred(); i++)
-        s->words[i] = word_of(PyTuple_GetItem(names, i));
+    for (int i = 0; i < s->count; i++) {
+        const int word = find_word(PyTuple_GetItem(names, i));
+        if (word < 0) return gop_refuse(PyExc_ValueError, "%s has an unknown word", s->name);
+        s->words[i] = (unsigned char)word;
+        s->taken |= 1u << word;
+    }
     for (int d = 0; d < GOP_NDTYPES; d++)
         if (*s->kinds == 'a' || strchr(s->kinds, gop_dtype_kind((gop_dtype)d)))
             s->dtypes |= UINT32_C(1) << d;

@@ -174,6 +174,7 @@ typedef struct gop_signature {
     /* From its def: the arguments in order, how many may be positional, how many are required.
      */
     int count, positional, required;
+    unsigned taken; /* bits of the words below */
     unsigned char words[GOP_NARGUMENTS];
     PyObject *function;
 } gop_signature;

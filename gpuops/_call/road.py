@@ -54,10 +54,6 @@ def rounded(function):
     return inside
 
 
-def is_weak(x) -> bool:
-    return type(x) in WEAK
-
-
 def operand(op: str, name: str, x, kinds: str = "biufc", native: bool = True):
     """`x` as a base-class np.ndarray or a DeviceArray whose dtype `op` takes.
 
@@ -128,11 +124,6 @@ def _common(arrays, values) -> np.dtype:
         return np.result_type(*weak)
     kinds = {type(v) for v in weak}
     return _core.promote(tuple(dtypes), next((k for t, k in _WEAK if t in kinds), ""))
-
-
-def common(*dtypes: np.dtype) -> np.dtype:
-    """The common dtype of arrays: NumPy's, or that of docs/numerics.md for bfloat16."""
-    return _core.promote(dtypes, "")
 
 
 def number(op: str, name: str, value, dtype: np.dtype) -> np.ndarray:
@@ -382,11 +373,6 @@ def store(op: str, out, target: np.ndarray, result: np.ndarray, spreads: int = 0
     with np.errstate(all="ignore"):
         np.copyto(target, result, casting="same_kind")
     return out
-
-
-def scalar(result):
-    """A full result of host arrays is a NumPy scalar, as in NumPy."""
-    return result[()] if isinstance(result, np.ndarray) and result.ndim == 0 else result
 
 
 def kernel_name(op: str, kernel) -> str:
