@@ -23,7 +23,7 @@ static void end_module(PyObject *capsule)
  * sources need. */
 static PyObject *load_module(PyObject *self, PyObject *arguments)
 {
-    PyObject *pair, *capsule = NULL;
+    PyObject *pair;
     const char *image;
     Py_ssize_t bytes;
     gop_ctx *ctx;
@@ -41,11 +41,12 @@ static PyObject *load_module(PyObject *self, PyObject *arguments)
     Py_END_ALLOW_THREADS;
     if (status != GOP_OK) return gop_raise();
     module *const kept = malloc(sizeof m);
-    if (!kept) PyErr_NoMemory();
-    else *kept = m;
-    if (kept) capsule = PyCapsule_New(kept, CAPSULE, end_module);
-    if (!capsule) free(kept);
-    if (!capsule) m.backend->unload(m.loaded);
+    PyObject *capsule = kept ? PyCapsule_New(kept, CAPSULE, end_module) : PyErr_NoMemory();
+    if (capsule) *kept = m;
+    else {
+        free(kept);
+        m.backend->unload(m.loaded);
+    }
     return capsule;
 }
 

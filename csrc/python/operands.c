@@ -176,11 +176,8 @@ static int is_writable(PyObject *out)
     return gop_is_device_array(out) && !gop_buffer_readonly(out);
 }
 
-/* Finds the array of NumPy, DeviceArray or array of another library that `out` is. */
-int gop_read_out(gop_request *r)
+static int ask_out(gop_request *r)
 {
-    r->target = r->out;
-    if (is_writable(r->out) || gop_is_out_lent(r)) return 0;
     PyObject *pair = gop_ask(r, GOP_ASK_OUT, "(sO)", r->name, r->out);
     if (!pair) return -1;
     r->out = PyTuple_GetItem(pair, 0);
@@ -188,14 +185,19 @@ int gop_read_out(gop_request *r)
     return r->target ? 0 : -1;
 }
 
+/* Finds the array of NumPy, DeviceArray or array of another library that `out` is. */
+int gop_read_out(gop_request *r)
+{
+    r->target = r->out;
+    return is_writable(r->out) || gop_is_out_lent(r) ? 0 : ask_out(r);
+}
+
 /* Python gets another library's array as a DeviceArray over its memory. */
 int gop_wrap_out(gop_request *r)
 {
     if (!gop_is_out_lent(r)) return 0;
     r->lent &= ~(1u << GOP_OUT);
-    PyObject *pair = gop_ask(r, GOP_ASK_OUT, "(sO)", r->name, r->out);
-    r->target = pair ? PyTuple_GetItem(pair, 1) : NULL;
-    return r->target ? 0 : -1;
+    return ask_out(r);
 }
 
 int gop_look_at_target(gop_request *r, gop_array *array)

@@ -92,9 +92,8 @@ typedef struct gop_request {
     int count;        /* operands */
     int nasked;       /* how many of the foreign arrays were asked */
     int nkept;
-    unsigned lent; /* bits of the foreign arrays that another library lends */
-    unsigned
-        on_device; /* bits of the operands that are device arrays: then the result is too */
+    unsigned lent;      /* bits of the foreign arrays that another library lends */
+    unsigned on_device; /* bits of the operands that are device arrays, as the result is then */
     PyObject *precision; /* the word, to be read once the device is known; or NULL */
     PyObject *params; /* of a call that Python's own functions give: a dict or None; or NULL */
     PyObject *device; /* names it, or NULL */
