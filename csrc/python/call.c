@@ -39,8 +39,9 @@ static PyObject *core_run(PyObject *module, PyObject *const *arguments, Py_ssize
     gop_request_begin(&r);
     how[GOP_WORD_kernel] = arguments[5];
     if (read_given(&r, arguments[0], arguments[1], arguments[2], arguments[3]) == 0 &&
-        gop_read_how(&r, how) == 0 && gop_read_tunables(arguments[6], &r.call) == 0) {
+        gop_read_how(&r, how) == 0) {
         r.device = arguments[4]; /* may be a pair */
+        r.tunables = arguments[6];
         result = gop_request_run(&r);
     }
     gop_request_end(&r);

@@ -210,10 +210,8 @@ int gop_read_how(gop_request *r, PyObject *const *values)
         r->options.kernel = kernel ? PyUnicode_AsUTF8AndSize(kernel, NULL) : NULL;
         if (!r->options.kernel) return -1;
     }
-    if (tunables) {
-        tunables = gop_ask(r, GOP_ASK_TUNABLES, "(sO)", r->name, tunables);
-        if (!tunables || gop_read_tunables(tunables, &r->call) < 0) return -1;
-    }
+    if (tunables) r->tunables = gop_ask(r, GOP_ASK_TUNABLES, "(sO)", r->name, tunables);
+    if (tunables && !r->tunables) return -1;
     r->device = given(values[GOP_WORD_device]);
     if (!r->device || !PyTuple_CheckExact(r->device)) return 0;
     r->device = gop_ask(r, GOP_ASK_DEVICE, "(O)", r->device); /* a pair is our own word */

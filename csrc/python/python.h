@@ -96,7 +96,8 @@ typedef struct gop_request {
     unsigned on_device; /* bits of the operands that are device arrays, as the result is then */
     PyObject *precision; /* the word, to be read once the device is known; or NULL */
     PyObject *params; /* of a call that Python's own functions give: a dict or None; or NULL */
-    PyObject *device; /* names it, or NULL */
+    PyObject *tunables; /* a dict of integers, or NULL */
+    PyObject *device;   /* names it, or NULL */
     PyObject *place;  /* the (backend, ordinal) that it names, or None; once it is looked up */
     PyObject *out;    /* the caller's, or NULL */
     PyObject *target; /* `out` as an array, once it is read */

@@ -121,6 +121,7 @@ int gop_read_late(gop_request *r)
 
 int gop_request_settle(gop_request *r)
 {
+    if (r->tunables && gop_read_tunables(r->tunables, &r->call) < 0) return -1;
     if (find_place(r) < 0 || gop_read_inputs(r) < 0 || gop_read_late(r) < 0) return -1;
     const int asked = choose_place(r);
     if (asked > 0 || (asked == 0 && r->params && r->params != Py_None)) {
@@ -366,10 +367,10 @@ static PyObject *run_into_out(gop_request *r)
     const int known = gop_look_at_target(r, &target);
     if (known < 0) return NULL;
     const int plain = known && target.dtype == dtype && !target.stored;
-    const int spreads = is_spread(r);
     r->options.fits =
         plain && r->call.nout == 1 && target.ndim == result->ndim &&
         memcmp(target.shape, result->shape, (size_t)target.ndim * sizeof *target.shape) == 0;
+    const int spreads = !r->options.fits && is_spread(r);
     if (r->options.fits) gop_array_assign(&r->call.out[0], &target);
     if (!plain || spreads) {
         if (gop_wrap_out(r) < 0) return NULL;
