@@ -404,7 +404,7 @@ static int all_lie_in(const gop_call *call, const gop_array *out, int fortran)
             const int d = fortran ? i : out->ndim - 1 - i;
             if (in->shape[d] != out->shape[d]) return 0;
             if (in->shape[d] > 1 && in->strides[d] != stride) return 0;
-            stride *= in->shape[d];
+            stride *= in->shape[d] > 0 ? in->shape[d] : 1; /* no elements: C order */
         }
     }
     return 1;

@@ -132,7 +132,7 @@ static gop_status check_place(const gop_ctx *ctx, const char *op, const char *wh
 /* Gives a dense layout at an address to come, a multiple of 256 as every allocation is. */
 static void lay_out(gop_road *r, const gop_array *source, gop_array *array, gop_staged *staged)
 {
-    if (!r->staged) {
+    if (!r->staged) { /* this is the first */
         memset(r->in, 0, sizeof r->in);
         memset(r->out, 0, sizeof r->out);
     }
