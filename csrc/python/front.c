@@ -166,6 +166,7 @@ static int promote(gop_request *r, const gop_signature *s, PyObject *const *valu
     if (gop_ask_libraries(r, values, s->operands) < 0) return -1;
     r->count = 0;
     r->is_read = 1;
+    r->is_lines = r->options.fits = r->options.made = 0;
     for (int i = 0; i < s->operands; i++) {
         weak = stronger(weak, kinds[i] = kind_of_number(values[i]));
         if (kinds[i]) gop_add_input(r, values[i]);
@@ -227,7 +228,8 @@ PyObject *gop_out_of(PyObject *value)
 
 /* ---- operations ---- */
 
-/* add, multiply_add, fma and matmul, which alone has a precision */
+/* add, multiply_add, fma and matmul, which alone has a precision. Most elementwise calls have
+ * arrays of one dtype and shape. */
 static int read_promoted(gop_request *r, const gop_signature *s, PyObject *const *values)
 {
     PyObject *const out = given(values[GOP_WORD_out]);
@@ -236,7 +238,11 @@ static int read_promoted(gop_request *r, const gop_signature *s, PyObject *const
     r->spreads = 1;
     r->call.params.matmul.precision = GOP_HIGHEST;
     r->precision = given(values[GOP_WORD_precision]);
-    if (promote(r, s, values + GOP_WORD_a) < 0) return -1;
+    r->is_elementwise = gop_descriptor_of(s->op)->in_place;
+    for (int i = 0; i < s->operands; i++) gop_add_input(r, values[GOP_WORD_a + i]);
+    const int is_same = gop_read_lines(r) && takes(s, r->call.in[0].dtype) &&
+                        !(s->least && is_whole(r->call.in[0].dtype));
+    if (!is_same && promote(r, s, values + GOP_WORD_a) < 0) return -1;
     return gop_read_how(r, values);
 }
 

@@ -77,9 +77,112 @@ int gop_read_array(PyObject *object, gop_array *array, int writable)
     return 0;
 }
 
+/* ---- arrays of one layout, read as lines ---- */
+
+/* Arrays of one shape that lie without gaps in one order. An elementwise operation may read
+ * each as a line, whatever their axes. */
+typedef struct layout {
+    int order; /* NumPy's flags for C and Fortran order; 0: there are gaps */
+    int ndim;
+    const npy_intp *shape;
+} layout;
+
+static layout layout_of(PyObject *object)
+{
+    enum { C = NPY_ARRAY_C_CONTIGUOUS, F = NPY_ARRAY_F_CONTIGUOUS };
+    if (Py_TYPE(object) == &PyArray_Type) {
+        PyArrayObject *a = (PyArrayObject *)object;
+        return (layout){PyArray_FLAGS(a) & (C | F), PyArray_NDIM(a), PyArray_DIMS(a)};
+    }
+    const gop_array *a = gop_is_device_array(object) ? gop_buffer_array(object) : NULL;
+    if (!a || !gop_is_c_order(a)) return (layout){0, 0, NULL};
+    return (layout){C, a->ndim, (const npy_intp *)a->shape};
+}
+
+/* The orders of `first` in which all of them lie. */
+static int common_order(const layout *first, PyObject *const *objects, int count)
+{
+    int order = first->order;
+    for (int i = 0; i < count && order; i++) {
+        const layout one = layout_of(objects[i]);
+        if (one.ndim != first->ndim) return 0;
+        order &= one.order;
+        for (int d = 0; d < one.ndim; d++)
+            if (one.shape[d] != first->shape[d]) return 0;
+    }
+    return order;
+}
+
+static int read_line(PyObject *object, gop_array *line)
+{
+    if (Py_TYPE(object) == &PyArray_Type) {
+        PyArrayObject *array = (PyArrayObject *)object;
+        if (!gop_plain_dtype(PyArray_DESCR(array), &line->dtype)) return 0;
+        line->data = PyArray_DATA(array);
+        line->where = (gop_device){GOP_CPU, 0};
+        line->shape[0] = PyArray_SIZE(array);
+    } else {
+        const gop_array *device = gop_buffer_array(object);
+        line->dtype = device->dtype;
+        line->data = device->data;
+        line->where = device->where;
+        line->shape[0] = gop_array_size(device);
+    }
+    line->stored = 0;
+    line->ndim = 1;
+    line->strides[0] = gop_dtype_size(line->dtype);
+    return 1;
+}
+
 int gop_same_place(gop_device a, gop_device b)
 {
     return a.backend == b.backend && a.ordinal == b.ordinal;
+}
+
+/* Whether an operand has the kind, dtype and device of the first input. */
+static int is_alike(const gop_request *r, PyObject *object, const gop_array *line)
+{
+    const gop_array *first = &r->call.in[0];
+    if (Py_TYPE(object) != Py_TYPE(r->inputs[0]) || line->dtype != first->dtype) return 0;
+    return Py_TYPE(object) == &PyArray_Type || gop_same_place(line->where, first->where);
+}
+
+static int is_writable(PyObject *out)
+{
+    if (Py_TYPE(out) == &PyArray_Type) return PyArray_ISWRITEABLE((PyArrayObject *)out);
+    return gop_is_device_array(out) && !gop_buffer_readonly(out);
+}
+
+/* Reads an `out` that the result fits as it is. It may be one of the inputs, but may not share
+ * memory with them otherwise. Then it is as good as one that was made for the call. */
+static int read_line_out(gop_request *r, const layout *first, int order)
+{
+    gop_array *const out = &r->call.out[0];
+    if (r->target) return 0; /* it was read as an array before */
+    if (!(common_order(first, &r->out, 1) & order) || !is_writable(r->out)) return 0;
+    if (!read_line(r->out, out) || !is_alike(r, r->out, out)) return 0;
+    for (int i = 0; i < r->count; i++)
+        if (out->data != r->call.in[i].data && gop_array_may_overlap(out, &r->call.in[i]))
+            return 0;
+    return r->options.fits = r->options.made = gop_array_is_item_aligned(out);
+}
+
+int gop_read_lines(gop_request *r)
+{
+    r->is_lines = r->options.fits = r->options.made = 0;
+    if (!r->is_elementwise) return 0;
+    const layout first = layout_of(r->inputs[0]);
+    const int order = common_order(&first, r->inputs + 1, r->count - 1);
+    if (!order) return 0;
+    for (int i = 0; i < r->count; i++)
+        if (r->as[i] >= 0 || !read_line(r->inputs[i], &r->call.in[i]) ||
+            (i > 0 && !is_alike(r, r->inputs[i], &r->call.in[i])))
+            return 0;
+    const int on_device = Py_TYPE(r->inputs[0]) != &PyArray_Type;
+    if (r->out ? !read_line_out(r, &first, order) : on_device && gop_first_lent(r) >= 0)
+        return 0;
+    r->on_device = on_device ? (1u << r->count) - 1 : 0;
+    return r->is_lines = r->is_read = 1;
 }
 
 /* ---- inputs ---- */
@@ -148,7 +251,7 @@ int gop_wrap_input(gop_request *r, int i)
 
 int gop_read_inputs(gop_request *r)
 {
-    if (r->is_read) return 0;
+    if (r->is_read || gop_read_lines(r)) return 0;
     r->on_device = 0;
     for (int i = 0; i < r->count; i++) {
         const int status = read_input(r, i);
@@ -169,12 +272,6 @@ int gop_read_inputs(gop_request *r)
 }
 
 /* ---- out ---- */
-
-static int is_writable(PyObject *out)
-{
-    if (Py_TYPE(out) == &PyArray_Type) return PyArray_ISWRITEABLE((PyArrayObject *)out);
-    return gop_is_device_array(out) && !gop_buffer_readonly(out);
-}
 
 static int ask_out(gop_request *r)
 {

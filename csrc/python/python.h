@@ -105,6 +105,8 @@ typedef struct gop_request {
     PyObject *finish; /* makes the caller's result from the core's, or NULL */
     int is_read;      /* the arrays are read, and no code of the caller's ran since */
     int is_scalar;    /* a result without axes becomes a number */
+    int is_elementwise;  /* operands of one layout may be read as lines */
+    int is_lines;        /* and they are: the result gets the shape of the first */
     int spreads;      /* the result may be repeated over a larger `out` */
 } gop_request;
 
@@ -129,6 +131,8 @@ int gop_first_lent(const gop_request *r); /* the first input that has such a wor
 int gop_same_place(gop_device a, gop_device b);
 /* The caller's code may have run, so what was read of arrays may no longer hold. */
 void gop_code_ran(gop_request *r);
+/* Reads elementwise operands of one layout, each as a line; 0 if they have several. */
+int gop_read_lines(gop_request *r);
 int gop_read_inputs(gop_request *r);
 /* Makes a DeviceArray of another library's array, for Python. */
 int gop_wrap_input(gop_request *r, int i);

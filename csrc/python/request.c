@@ -213,14 +213,41 @@ static PyObject *give(const gop_request *r, PyObject *made, int is_theirs)
 
 /* ---- results ---- */
 
+static PyObject *new_buffer(const gop_request *r, gop_array *out)
+{
+    gop_array whole; /* has the shape that was read as a line */
+    if (!r->is_lines) return gop_buffer_new(gop_call_name(&r->call), out, r->options.device);
+    gop_array_assign(&whole, gop_buffer_array(r->inputs[0]));
+    PyObject *made = gop_buffer_new(gop_call_name(&r->call), &whole, r->options.device);
+    out->data = whole.data;
+    out->where = r->options.device;
+    return made;
+}
+
+/* Makes an ndarray for a line, with the dtype, shape and order of `like`. */
+static PyObject *new_like(gop_array *line, PyArrayObject *like)
+{
+    PyArray_Descr *descr = PyArray_DESCR(like);
+    Py_INCREF((PyObject *)descr);
+    PyObject *ndarray =
+        PyArray_NewFromDescr(&PyArray_Type, descr, PyArray_NDIM(like), PyArray_DIMS(like), NULL,
+                             NULL, !PyArray_IS_C_CONTIGUOUS(like), NULL);
+    if (!ndarray) return NULL;
+    gop_array_c_order(line);
+    line->data = PyArray_DATA((PyArrayObject *)ndarray);
+    line->where = (gop_device){GOP_CPU, 0};
+    return ndarray;
+}
+
 PyObject *gop_make_output(gop_request *r)
 {
     if (gop_infer_output(r) < 0) return NULL;
     r->options.made = r->options.fits = r->call.nout == 1;
     gop_array *out = &r->call.out[0];
     const char *name = gop_call_name(&r->call);
-    if (r->on_device) return gop_buffer_new(name, out, r->options.device);
-    PyObject *made = gop_new_ndarray(out);
+    if (r->on_device) return new_buffer(r, out);
+    PyObject *made =
+        r->is_lines ? new_like(out, (PyArrayObject *)r->inputs[0]) : gop_new_ndarray(out);
     if (made || !PyErr_ExceptionMatches(PyExc_MemoryError)) return made;
     PyErr_Clear(); /* NumPy's sentence names neither the operation nor the free memory */
     gop_no_memory(name, (size_t)gop_array_bytes(out));
@@ -359,6 +386,8 @@ static int is_spread(const gop_request *r)
 static PyObject *run_into_out(gop_request *r)
 {
     gop_array target;
+    if (r->is_lines && gop_request_settle(r) < 0) return NULL;
+    if (r->is_lines) return run(r) < 0 ? NULL : given_out(r, r->out);
     if (!r->target && gop_read_out(r) < 0) return NULL;
     if (gop_read_inputs(r) < 0 || gop_read_late(r) < 0) return NULL;
     if (gop_infer(&r->call) != GOP_OK) return gop_raise();

@@ -393,34 +393,10 @@ static void keep_order(const gop_call *call, gop_array *array)
     }
 }
 
-/* Whether all inputs have the output's shape and lie without gaps in C or Fortran order. */
-static int all_lie_in(const gop_call *call, const gop_array *out, int fortran)
-{
-    for (int k = 0; k < call->nin; k++) {
-        const gop_array *in = &call->in[k];
-        int64_t stride = gop_dtype_size(out->dtype);
-        if (in->ndim != out->ndim) return 0;
-        for (int i = 0; i < out->ndim; i++) {
-            const int d = fortran ? i : out->ndim - 1 - i;
-            if (in->shape[d] != out->shape[d]) return 0;
-            if (in->shape[d] > 1 && in->strides[d] != stride) return 0;
-            stride *= in->shape[d] > 0 ? in->shape[d] : 1; /* no elements: C order */
-        }
-    }
-    return 1;
-}
-
-/* Inputs of one layout give it to the output as it is, in NumPy also along axes of extent 1. */
 void gop_lay_out(const gop_call *call, gop_array *out)
 {
-    const int keeps = gop_descriptor_of(call->op)->in_place && out->ndim > 1;
-    gop_array_c_order(out);
-    if (!keeps || all_lie_in(call, out, 0)) return;
-    if (!all_lie_in(call, out, 1)) keep_order(call, out);
-    else
-        for (int d = 0; d < out->ndim; d++)
-            out->strides[d] =
-                d ? out->strides[d - 1] * out->shape[d - 1] : gop_dtype_size(out->dtype);
+    if (gop_descriptor_of(call->op)->in_place && out->ndim > 1) keep_order(call, out);
+    else gop_array_c_order(out);
 }
 
 int gop_is_c_order(const gop_array *array)
