@@ -56,7 +56,8 @@ def random_array(shape, dtype: str, device: str, *, uniform: bool = False):
     once = gpuops.to_device(some, device)._buffer
     repeated = _core.borrow(once.ptr, (rows, base), (0, kind.itemsize), kind, where, once, True)
     many = _core.empty((rows, base), kind, where)
-    _core.run("transpose", (repeated,), {"axes": (0, 1)}, many, where, None, None)
+    out = gpuops.DeviceArray(many)
+    _core.run("transpose", (repeated,), {"axes": (0, 1)}, out, where, None, None)
     seen = _core.borrow(many.ptr, tuple(shape), None, kind, where, many, False)
     return gpuops.DeviceArray(seen)
 
@@ -95,13 +96,13 @@ class GpuopsPeer:
         """A call that runs once on the same memory each time, for kernels that take it."""
         op, params = self.core_call(function, options)
         inputs = tuple(getattr(a, "_buffer", a) for a in arrays)
-        dtype, shape = _core.infer(op, inputs, params)
+        dtype, shape = _core.Call(op, inputs, params).infer()
         where = place(self.device)
         made = np.zeros(shape, dtype)
         if self.device != "cpu":
             made = _core.empty(shape, dtype, where)
-        call = (op, inputs, params, made, where, kernel, None, 0, 1, True)
-        return lambda: _core.time(*call)["kernel"][0]
+        call = _core.Call(op, inputs, params, device=self.device, kernel=kernel)
+        return lambda: call.time(0, 1, True, made)["kernel"][0]
 
     def call(self, function: str, arrays, options):
         if function not in ("add", "multiply_add", "fma", "transpose", *REDUCTIONS):

@@ -124,8 +124,9 @@ class Bench:
     def ours(self, case: Case, kernel: str | None, runs: int):
         """(seconds of the runs, the row's name), or None where it refuses."""
         try:
-            said = _core.time("reduce", self.operands(case), params(case), None, self.place,
-                              kernel, None, 1, runs, True)  # fmt: skip
+            call = _core.Call("reduce", self.operands(case), params(case), device=self.device,
+                              kernel=kernel)  # fmt: skip
+            said = call.time(1, runs, True)
         except gpuops.KernelRefusedError:
             return None
         return said["kernel"], said["name"]
@@ -150,8 +151,8 @@ class Bench:
             source = _core.borrow(self.source.ptr, shape, None, np.dtype("c16"), self.place,
                                   self.source, True)  # fmt: skip
             found = []
-            said = _core.time("transpose", (source,), {"axes": None}, None, self.place, None,
-                              None, 1, self.runs, True)  # fmt: skip
+            call = _core.Call("transpose", (source,), {"axes": None}, device=self.device)
+            said = call.time(1, self.runs, True)
             found.append(statistics.median(said["kernel"]))
             if self.torch:
                 half = nbytes // 2

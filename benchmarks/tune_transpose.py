@@ -47,7 +47,7 @@ class Bench:
 
     def __init__(self, device: str, most: int, runs: int) -> None:
         place = gpuops.Device(device)
-        self.place = (place.backend, place.ordinal)
+        self.device, self.place = device, (place.backend, place.ordinal)
         self.runs = runs
         some = np.random.default_rng(0).integers(0, 256, min(most, 1 << 26), np.uint8)
         self.source = gpuops.to_device(np.resize(some, most), device)._buffer
@@ -72,9 +72,10 @@ class Bench:
         order = tuple(reversed(range(len(shape)))) if axes is None else axes
         source = self.seen(self.source, shape, dtype, readonly=True)
         made = self.seen(self.target, tuple(shape[k] for k in order), dtype, readonly=False)
-        call = ("transpose", (source,), {"axes": axes}, made, self.place, kernel, tunables)
+        how = {"device": self.device, "kernel": kernel, "tunables": tunables}
         try:
-            said = _core.time(*call, 1, runs or self.runs, True)
+            call = _core.Call("transpose", (source,), {"axes": axes}, **how)
+            said = call.time(1, runs or self.runs, True, made)
         except gpuops.KernelRefusedError:
             return None
         return statistics.median(said["kernel"]), said["name"]

@@ -144,7 +144,8 @@ class DeviceArray(_core.Handle):
         place = self._buffer.device
         buffer = _core.empty(self.shape, self.dtype, place)
         params = {"axes": tuple(range(self.ndim))}
-        _core.run("transpose", (self._buffer,), params, buffer, place, None, None)
+        out = DeviceArray(buffer)
+        _core.run("transpose", (self._buffer,), params, out, place, None, None)
         return buffer
 
     def __len__(self) -> int:

@@ -403,8 +403,11 @@ def with_kernel(op: str, kernel: str) -> Device:
     return CPU
 
 
-def automatic(op: str, work: float, kernel: str | None) -> Device:
-    """Where a call on host arrays runs when nobody said; `work` as the core weighs it."""
+def automatic(op: str, work: float, kernel: str | None, has_default: bool) -> Device:
+    """Where a call on host arrays runs that names no device; `work` as the core weighs it."""
+    default = get_default_device() if has_default else None
+    if default is not None:
+        return default
     if kernel is not None:
         return with_kernel(op, kernel)
     if work >= GPU_WORK.get(op, math.inf) and is_available("cuda"):

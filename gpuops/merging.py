@@ -171,7 +171,7 @@ def states(op: str | Callable[..., Any], a: Any, axis: int | tuple[int, ...] | N
     # The core's own sentences about axes and masks; an extreme of no terms is no error yet.
     if word.startswith("arg") and 0 in a.shape:
         asked["op"] = "any"
-    shape = _core.infer("reduce", tuple(operands), asked)[1]
+    shape = _core.Call("reduce", operands, asked).infer()[1]
     every = range(a.ndim)
     axes = tuple(every if axes is None or not every else sorted(every[i] for i in axes))
     count = math.prod(a.shape[i] for i in axes)
@@ -309,7 +309,7 @@ def finish(s: State) -> Any:
     if isinstance(s._run, _runs.Exact):
         if s.op == "mean" and not s._run.counts.all():
             warnings.warn("mean of an empty slice is NaN", RuntimeWarning, stacklevel=3)
-        return _road.scalar(s._run.rounded(s._result).reshape(s.shape))
+        return s._run.rounded(s._result).reshape(s.shape)[()]
     root = s._run.root()
     if root is None:  # places of no outputs
         root = np.empty(s.shape, s._result)
@@ -317,7 +317,7 @@ def finish(s: State) -> Any:
         root = root + root.dtype.type(0.0)  # -0.0 becomes 0.0, in each part
         if s.op == "mean":
             root = _divided(root, s._count)
-    return _road.scalar(cast_host(s.op, np.asarray(root), s._result).reshape(s.shape))
+    return cast_host(s.op, np.asarray(root), s._result).reshape(s.shape)[()]
 
 
 def _divided(root: np.ndarray, count) -> np.ndarray:

@@ -70,7 +70,7 @@ class System:
     def __init__(self, operands, meaning, device, kernel) -> None:
         given = [a for a in operands if isinstance(a, DeviceArray)]
         found = diagonal_to_find(operands, meaning)
-        longest = _core.check("jacobi", operands, {**meaning, **found, "check_every": 1})
+        longest = _core.Call("jacobi", operands, {**meaning, **found, "check_every": 1}).check()
         self.where = _place(operands, device, kernel, meaning)
         if self.where.backend == "cpu":
             meaning = meaning | found

@@ -242,7 +242,8 @@ def _check(data, indices, indptr, shape, divides: bool = False, diagonal=None) -
     if not divides:
         meaning["alpha"] = 1.0
     try:
-        return _core.check("jacobi_step", (data, indices, indptr, nothing, nothing), meaning)
+        operands = data, indices, indptr, nothing, nothing
+        return _core.Call("jacobi_step", operands, meaning).check()
     except (TypeError, ValueError) as error:
         if isinstance(error, np.linalg.LinAlgError):
             raise

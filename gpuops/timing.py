@@ -380,8 +380,8 @@ def _measure_copy(device: Device, moved: int, cold: bool) -> float | None:
         target = _core.empty((size,), np.dtype(np.float32), place)
     except MemoryError:
         return None
-    call = ("transpose", (source,), {"axes": None}, target, place, kernel, None)
-    return statistics.median(_core.time(*call, 1, 5, cold)["kernel"])
+    call = _core.Call("transpose", (source,), {"axes": None}, device=device, kernel=kernel)
+    return statistics.median(call.time(1, 5, cold, target)["kernel"])
 
 
 # Sizes of a sample of what arithmetic bounds, large enough for the rate of large ones.

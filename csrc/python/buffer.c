@@ -219,11 +219,6 @@ static PyObject *get_device(PyObject *self, void *unused)
     return gop_device_pair(((buffer *)self)->array.where);
 }
 
-static PyObject *get_nbytes(PyObject *self, void *unused)
-{
-    return PyLong_FromLongLong(gop_array_bytes(&((buffer *)self)->array));
-}
-
 static PyObject *get_readonly(PyObject *self, void *unused)
 {
     return PyBool_FromLong(((buffer *)self)->readonly);
@@ -309,7 +304,6 @@ int gop_buffer_ready(PyObject *module)
                                     {"strides", get_strides, NULL, "In bytes.", NULL},
                                     {"ptr", get_ptr, NULL, NULL, NULL},
                                     {"device", get_device, NULL, NULL, NULL},
-                                    {"nbytes", get_nbytes, NULL, NULL, NULL},
                                     {"readonly", get_readonly, NULL, NULL, NULL},
                                     {NULL, NULL, NULL, NULL, NULL}};
     static PyType_Slot slots[] = {{Py_tp_dealloc, buffer_free},

@@ -5,6 +5,14 @@
 
 #include "python/python.h"
 
+PyObject *gop_import(const char *module, const char *name)
+{
+    PyObject *const from = PyImport_ImportModule(module);
+    PyObject *const member = from ? PyObject_GetAttrString(from, name) : NULL;
+    Py_XDECREF(from);
+    return member;
+}
+
 /* ---- failures ---- */
 
 static const struct {
@@ -25,36 +33,30 @@ static const struct {
     {GOP_DEVICE_FAILED, "gpuops.errors", "DeviceError"},
     {GOP_DEVICE_LOST, "gpuops.errors", "DeviceLostError"},
     {GOP_NOT_COMPILED, "gpuops.errors", "CompileError"},
-    {GOP_INTERNAL, "gpuops.errors", "Error"},
+    {GOP_INTERNAL, "gpuops.errors", "Error"}, /* and any other code */
 };
 
-static PyObject *exception_of(gop_status code, const gop_error *error)
+static PyObject *raise_failure(const gop_error *error)
 {
-    const char *module_name = "gpuops.errors", *name = "Error";
-    for (size_t i = 0; i < sizeof exceptions / sizeof *exceptions; i++) {
-        if (exceptions[i].code != code) continue;
-        module_name = exceptions[i].module;
-        name = exceptions[i].name;
-    }
-    PyObject *module = PyImport_ImportModule(module_name);
-    PyObject *type = module ? PyObject_GetAttrString(module, name) : NULL;
+    size_t e = 0;
+    while (exceptions[e].code != error->code && exceptions[e].code != GOP_INTERNAL) e++;
+    PyObject *type = gop_import(exceptions[e].module, exceptions[e].name);
     PyObject *message =
         PyUnicode_DecodeUTF8(error->message, (Py_ssize_t)strlen(error->message), "replace");
     PyObject *arguments = type && message ? PyTuple_Pack(1, message) : NULL;
     PyObject *facts = NULL, *exception = NULL;
-    if (code == GOP_NO_DEVICE_MEMORY)
+    if (error->code == GOP_NO_DEVICE_MEMORY)
         facts = Py_BuildValue("{s:L,s:L,s:L}", "requested", (long long)error->requested, "free",
                               (long long)error->free, "total", (long long)error->total);
-    else if (code >= GOP_DEVICE_UNAVAILABLE && code <= GOP_DEVICE_LOST)
+    else if (error->code >= GOP_DEVICE_UNAVAILABLE && error->code <= GOP_DEVICE_LOST)
         facts =
             Py_BuildValue("{s:i,s:s}", "code", error->native_code, "name", error->native_name);
     if (arguments && !PyErr_Occurred()) exception = PyObject_Call(type, arguments, facts);
-    Py_XDECREF(module);
+    if (exception) PyErr_SetObject(type, exception);
+    Py_XDECREF(type);
     Py_XDECREF(message);
     Py_XDECREF(arguments);
     Py_XDECREF(facts);
-    if (exception) PyErr_SetObject(type, exception);
-    Py_XDECREF(type);
     Py_XDECREF(exception);
     return NULL;
 }
@@ -80,14 +82,7 @@ PyObject *gop_raise(void)
     const gop_error error =
         *gop_error_get(); /* importing below may run code that fails again */
     if (error.code == GOP_INTERRUPTED && PyErr_Occurred()) return raise_interrupted();
-    return exception_of(error.code, &error);
-}
-
-int gop_done(gop_status status)
-{
-    if (status == GOP_OK) return 0;
-    gop_raise();
-    return -1;
+    return raise_failure(&error);
 }
 
 int gop_refuse(PyObject *exception, const char *format, ...)
@@ -104,18 +99,18 @@ int gop_refuse(PyObject *exception, const char *format, ...)
 /* ml_dtypes' own, or two bytes in its place. The GIL guards it. */
 static PyArray_Descr *bfloat16_descr;
 
-int gop_set_bfloat16(PyObject *dtype)
+PyObject *gop_register_bfloat16(PyObject *module, PyObject *dtype)
 {
     PyArray_Descr *descr;
-    if (!PyArray_DescrConverter(dtype, &descr)) return -1;
+    if (!PyArray_DescrConverter(dtype, &descr)) return NULL;
     if (descr->kind != 'V' || PyDataType_ELSIZE(descr) != 2) {
         PyErr_Format(PyExc_TypeError, "dtype %R is not bfloat16", descr);
         Py_DECREF(descr);
-        return -1;
+        return NULL;
     }
     Py_XDECREF((PyObject *)bfloat16_descr);
     bfloat16_descr = descr;
-    return 0;
+    Py_RETURN_NONE;
 }
 
 static const int numbers[] = {
@@ -127,9 +122,9 @@ PyArray_Descr *gop_descr(gop_dtype dtype)
 {
     if (dtype != GOP_BFLOAT16) return PyArray_DescrFromType(numbers[dtype]);
     if (!bfloat16_descr) {
-        PyObject *module = PyImport_ImportModule("gpuops._call.dtypes");
-        PyObject *done = module ? PyObject_CallMethod(module, "meet_bfloat16", NULL) : NULL;
-        Py_XDECREF(module);
+        PyObject *meet = gop_import("gpuops._call.dtypes", "meet_bfloat16");
+        PyObject *done = meet ? PyObject_CallNoArgs(meet) : NULL;
+        Py_XDECREF(meet);
         Py_XDECREF(done);
         if (!done) return NULL;
     }
@@ -159,21 +154,16 @@ int gop_plain_dtype(const PyArray_Descr *descr, gop_dtype *out)
 
 static int dtype_of(PyArray_Descr *descr, gop_dtype *out)
 {
+    const int number = descr->type_num;
     if (gop_plain_dtype(descr, out)) return 0;
-    const int64_t size = PyDataType_ELSIZE(descr);
-    if (bfloat16_descr && descr->type_num == bfloat16_descr->type_num &&
-        descr->type_num != NPY_VOID) {
-        *out = GOP_BFLOAT16;
-        return 0;
-    }
-    if (descr->type_num < NPY_NTYPES_LEGACY && descr->type_num != NPY_LONGDOUBLE &&
-        descr->type_num != NPY_CLONGDOUBLE)
+    *out = GOP_BFLOAT16; /* of another byte order, or of a module that was imported again */
+    if (bfloat16_descr && number == bfloat16_descr->type_num && number != NPY_VOID) return 0;
+    if (number < NPY_NTYPES_LEGACY && number != NPY_LONGDOUBLE && number != NPY_CLONGDOUBLE)
         for (int d = 0; d < GOP_NDTYPES; d++) {
-            const char kind = gop_dtype_kind((gop_dtype)d);
-            if (d == GOP_BFLOAT16 || kind != descr->kind) continue;
-            if (gop_dtype_size((gop_dtype)d) != size) continue;
             *out = (gop_dtype)d;
-            return 0;
+            if (d != GOP_BFLOAT16 && gop_dtype_kind(*out) == descr->kind &&
+                gop_dtype_size(*out) == PyDataType_ELSIZE(descr))
+                return 0;
         }
     return gop_refuse(PyExc_TypeError, "dtype %R is not one that gpuops computes with", descr);
 }
@@ -189,11 +179,19 @@ int gop_read_dtype(PyObject *dtype, gop_dtype *out)
 
 /* ---- devices ---- */
 
-int gop_read_backend(const char *name, gop_backend_id *id)
+static int read_backend(const char *name, gop_backend_id *id)
 {
     if (gop_backend_find(name, id)) return 0;
     return gop_refuse(PyExc_ValueError,
                       "there is no backend '%s', expected cpu, cuda, sim or opencl", name);
+}
+
+const gop_backend *gop_backend_of(const char *name)
+{
+    gop_backend_id id;
+    const gop_backend *backend;
+    if (read_backend(name, &id) < 0 || gop_done(gop_backend_get(id, &backend)) < 0) return NULL;
+    return backend;
 }
 
 int gop_read_device(PyObject *pair, gop_device *device)
@@ -204,7 +202,7 @@ int gop_read_device(PyObject *pair, gop_device *device)
     const int ordinal = name ? (int)PyLong_AsLong(PyTuple_GetItem(pair, 1)) : 0;
     if (PyErr_Occurred()) return -1;
     device->ordinal = ordinal;
-    return gop_read_backend(name, &device->backend);
+    return read_backend(name, &device->backend);
 }
 
 PyObject *gop_device_pair(gop_device device)

@@ -16,19 +16,9 @@ enum { DL_READ_ONLY = 1 };
 
 static int code_of(gop_dtype dtype)
 {
-    if (dtype == GOP_BFLOAT16) return DL_BFLOAT;
-    switch (gop_dtype_kind(dtype)) {
-    case 'b':
-        return DL_BOOL;
-    case 'i':
-        return DL_INT;
-    case 'u':
-        return DL_UINT;
-    case 'f':
-        return DL_FLOAT;
-    default:
-        return DL_COMPLEX;
-    }
+    static const int codes['u' + 1] = {
+        ['b'] = DL_BOOL, ['i'] = DL_INT, ['u'] = DL_UINT, ['f'] = DL_FLOAT, ['c'] = DL_COMPLEX};
+    return dtype == GOP_BFLOAT16 ? DL_BFLOAT : codes[(int)gop_dtype_kind(dtype)];
 }
 
 dl_tensor gop_dlpack_tensor(const gop_array *array, int64_t *shape, int64_t *strides)

@@ -60,9 +60,7 @@ static const dl_exchange_api *exchange_api(PyObject *type)
 
 static void find_member(const char *where, const char *name, PyObject **found)
 {
-    PyObject *module = *found ? NULL : PyImport_ImportModule(where);
-    if (module) *found = PyObject_GetAttrString(module, name);
-    Py_XDECREF(module);
+    if (!*found) *found = gop_import(where, name);
     PyErr_Clear();
 }
 
@@ -122,23 +120,25 @@ static const known *look_up_kind(PyTypeObject *type)
     return k;
 }
 
+/* Takes the reference to an answer; NULL is none. */
+static int is_false(PyObject *answer)
+{
+    const int is = answer == Py_False;
+    Py_XDECREF(answer);
+    return is;
+}
+
 /* A tensor that takes part in automatic differentiation is not read here. */
 static int is_constant(PyObject *tensor)
 {
-    PyObject *gradient = attribute(tensor, GOP_WORD_requires_grad);
-    const int constant = gradient == Py_False;
-    Py_XDECREF(gradient);
-    return constant;
+    return is_false(attribute(tensor, GOP_WORD_requires_grad));
 }
 
 /* Whether the memory has the values themselves, with no negation or conjugation pending. The
  * class is PyTorch's own, so none of the caller's code runs. */
 static int is_resolved(PyObject *tensor, int word)
 {
-    PyObject *pending = PyObject_CallMethodObjArgs(tensor, gop_words[word], NULL);
-    const int resolved = pending == Py_False;
-    Py_XDECREF(pending);
-    return resolved;
+    return is_false(PyObject_CallMethodObjArgs(tensor, gop_words[word], NULL));
 }
 
 /* Whether CuPy's current stream is the device's default one. */

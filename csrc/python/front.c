@@ -205,7 +205,7 @@ static PyObject *given(PyObject *value)
 int gop_read_how(gop_request *r, PyObject *const *values)
 {
     PyObject *kernel = given(values[GOP_WORD_kernel]);
-    PyObject *const tunables = given(values[GOP_WORD_params]);
+    PyObject *tunables = given(values[GOP_WORD_params]);
     if (kernel) {
         kernel = gop_ask(r, GOP_ASK_KERNEL, "(sO)", r->name, kernel);
         r->options.kernel = kernel ? PyUnicode_AsUTF8AndSize(kernel, NULL) : NULL;
@@ -228,32 +228,21 @@ PyObject *gop_out_of(PyObject *value)
 
 /* ---- operations ---- */
 
-static void read_out(gop_request *r, PyObject *out)
+/* add, multiply_add, fma and matmul, which alone has a precision. Most elementwise calls have
+ * arrays of one dtype and shape. */
+static int read_promoted(gop_request *r, const gop_signature *s, PyObject *const *values)
 {
+    PyObject *const out = given(values[GOP_WORD_out]);
     r->out = gop_out_of(out);
-    r->is_scalar = !given(out); /* a result of no axes, but not for out=... */
-}
-
-/* add, multiply_add and fma. Most calls have arrays of one dtype and shape. */
-static int read_elementwise(gop_request *r, const gop_signature *s, PyObject *const *values)
-{
-    r->is_elementwise = r->spreads = 1;
-    read_out(r, values[GOP_WORD_out]);
-    for (int i = 0; i < s->operands; i++) gop_add_input(r, values[GOP_WORD_a + i]);
-    if (!gop_read_lines(r) || !takes(s, r->call.in[0].dtype) ||
-        (s->least && is_whole(r->call.in[0].dtype))) {
-        if (promote(r, s, values + GOP_WORD_a) < 0) return -1;
-    }
-    return gop_read_how(r, values);
-}
-
-static int read_matmul(gop_request *r, const gop_signature *s, PyObject *const *values)
-{
-    r->spreads = 2;
-    read_out(r, values[GOP_WORD_out]);
+    r->is_scalar = !out; /* a result of no axes, but not for out=... */
+    r->spreads = 1;
     r->call.params.matmul.precision = GOP_HIGHEST;
     r->precision = given(values[GOP_WORD_precision]);
-    if (promote(r, s, values + GOP_WORD_a) < 0) return -1;
+    r->is_elementwise = gop_descriptor_of(s->op)->in_place;
+    for (int i = 0; i < s->operands; i++) gop_add_input(r, values[GOP_WORD_a + i]);
+    const int is_same = gop_read_lines(r) && takes(s, r->call.in[0].dtype) &&
+                        !(s->least && is_whole(r->call.in[0].dtype));
+    if (!is_same && promote(r, s, values + GOP_WORD_a) < 0) return -1;
     return gop_read_how(r, values);
 }
 
@@ -298,43 +287,27 @@ int gop_read_axes_of(gop_request *r, PyObject *value, int several, gop_axes *axe
         return 0;
     if (PyErr_Occurred()) return -1;
     PyObject *tuple = gop_ask(r, GOP_ASK_AXES, "(sOii)", r->name, value, ndim, several);
-    if (!tuple) return -1;
-    r->late_axes = axes;
-    r->axes = given(tuple); /* too many axes are refused once the device is known */
-    axes->given = r->axes != NULL;
-    axes->count = 0;
-    return 0;
+    return tuple ? gop_read_axes(tuple, &r->call, axes) : -1;
+}
+
+PyObject *gop_axes_tuple(gop_request *r, const gop_axes *axes)
+{
+    return axes->given ? gop_keep(r, gop_shape_tuple(axes->count, axes->axis)) : Py_None;
 }
 
 /* Items of a dtype that the core lacks are moved as words, which Python makes. */
 static int read_items(gop_request *r, gop_axes *axes)
 {
-    PyObject *array = r->inputs[0], *finish = NULL, *order = r->axes;
+    PyObject *array = r->inputs[0];
     if (gop_plain_array(array, &r->call.in[0]) || gop_buffer_array(array) || gop_is_lent(r, 0))
         return 0;
-    if (!order)
-        order = axes->given ? gop_keep(r, gop_shape_tuple(axes->count, axes->axis)) : Py_None;
-    PyObject *words = order ? gop_ask(r, GOP_ASK_WORDS, "(OO)", array, order) : NULL;
+    PyObject *const order = gop_axes_tuple(r, axes), *const out = r->out ? r->out : Py_None;
+    PyObject *words = order ? gop_ask(r, GOP_ASK_WORDS, "(OOO)", array, order, out) : NULL;
     if (!words || words == Py_None) return words ? 0 : -1;
     r->inputs[0] = PyTuple_GetItem(words, 0);
-    r->axes = given(PyTuple_GetItem(words, 1));
-    r->late_axes = axes;
-    axes->given = r->axes != NULL;
-    finish = PyTuple_GetItem(words, 2);
-    r->finish = finish;
-    return finish ? 0 : -1;
-}
-
-/* Reads the `out` of items that are moved as words. */
-static int read_words_out(gop_request *r)
-{
-    PyObject *const self = r->finish;
-    PyObject *into =
-        gop_keep(r, PyObject_CallMethod(self, "into", "(O)", r->out ? r->out : Py_None));
-    r->finish = gop_keep(r, PyObject_GetAttrString(self, "finish"));
-    if (!into || !r->finish) return -1;
-    r->out = given(into);
-    return 0;
+    r->out = given(PyTuple_GetItem(words, 2));
+    r->finish = PyTuple_GetItem(words, 3);
+    return gop_read_axes(PyTuple_GetItem(words, 1), &r->call, axes);
 }
 
 static int read_transpose(gop_request *r, const gop_signature *s, PyObject *const *values)
@@ -347,18 +320,18 @@ static int read_transpose(gop_request *r, const gop_signature *s, PyObject *cons
         r->call.in[0].ndim = PyArray_NDIM((PyArrayObject *)array);
     else if (gop_buffer_array(array)) gop_array_assign(&r->call.in[0], gop_buffer_array(array));
     if (gop_read_axes_of(r, values[GOP_WORD_axes], 1, axes) < 0) return -1;
-    if (read_items(r, axes) < 0 || gop_read_how(r, values) < 0) return -1;
-    return r->finish ? read_words_out(r) : 0;
+    return gop_read_how(r, values) < 0 ? -1 : read_items(r, axes);
 }
 
 /* ---- a call: its values are bound to arguments, then read ---- */
 
-static int find_word(const gop_signature *s, PyObject *said)
+/* The argument of that name, or -1. */
+static int find_word(PyObject *name)
 {
-    for (int i = 0; i < s->count; i++)
-        if (gop_words[s->words[i]] == said) return s->words[i];
-    for (int i = 0; i < s->count; i++) /* an equal string that is not interned */
-        if (PyUnicode_Compare(gop_words[s->words[i]], said) == 0) return s->words[i];
+    for (int word = 0; word < GOP_NARGUMENTS; word++)
+        if (gop_words[word] == name) return word;
+    for (int word = 0; word < GOP_NARGUMENTS; word++) /* an equal string that is not interned */
+        if (PyUnicode_Compare(gop_words[word], name) == 0) return word;
     return -1;
 }
 
@@ -374,8 +347,8 @@ static int bind(const gop_signature *s, PyObject *const *arguments, Py_ssize_t c
         values[s->words[i]] = arguments[i];
     }
     for (Py_ssize_t k = 0; k < nsaid; k++) {
-        const int word = find_word(s, PyTuple_GetItem(said, k));
-        if (word < 0 || values[word]) return 0;
+        const int word = find_word(PyTuple_GetItem(said, k));
+        if (word < 0 || !(s->taken >> word & 1) || values[word]) return 0;
         values[word] = arguments[count + k];
     }
     for (int i = 0; i < s->required; i++)
@@ -417,10 +390,10 @@ static int read_call(gop_request *r, const gop_signature *s, PyObject *const *ar
 #define NUMBERS "biufc"
 /* clang-format off */
 #define FUNCTIONS(X)                                                                           \
-    X(ADD, "add", gop_py_add, 2, NUMBERS, read_elementwise, 0)                                 \
-    X(MULTIPLY_ADD, "multiply_add", gop_py_multiply_add, 3, NUMBERS, read_elementwise, 0)      \
-    X(FMA, "fma", gop_py_fma, 3, "biuf", read_elementwise, GOP_FLOAT64)                        \
-    X(MATMUL, "matmul", gop_py_matmul, 2, NUMBERS, read_matmul, 0)                             \
+    X(ADD, "add", gop_py_add, 2, NUMBERS, read_promoted, 0)                                 \
+    X(MULTIPLY_ADD, "multiply_add", gop_py_multiply_add, 3, NUMBERS, read_promoted, 0)      \
+    X(FMA, "fma", gop_py_fma, 3, "biuf", read_promoted, GOP_FLOAT64)                        \
+    X(MATMUL, "matmul", gop_py_matmul, 2, NUMBERS, read_promoted, 0)                             \
     X(TRANSPOSE, "transpose", gop_py_transpose, 1, "any", read_transpose, 0)                   \
     X(REDUCE, "reduce", gop_py_reduce, 1, NUMBERS, gop_read_reduction, 0)                      \
     X(SUM, "sum", gop_py_sum, 1, NUMBERS, gop_read_reduction, 0)                               \
@@ -479,19 +452,16 @@ static int find_function(PyObject *name)
     return gop_refuse(PyExc_ValueError, "there is no function %R", name);
 }
 
-static int word_of(PyObject *name)
-{
-    for (int word = 0; word < GOP_NARGUMENTS; word++)
-        if (PyUnicode_Compare(name, gop_words[word]) == 0) return word;
-    return gop_refuse(PyExc_ValueError, "there is no word %R", name);
-}
-
 static int fill(gop_signature *s, PyObject *names)
 {
     gop_reduce_op reduction;
     s->count = (int)PyTuple_Size(names);
-    for (int i = 0; i < s->count && !PyErr_Occurred(); i++)
-        s->words[i] = word_of(PyTuple_GetItem(names, i));
+    for (int i = 0; i < s->count; i++) {
+        const int word = find_word(PyTuple_GetItem(names, i));
+        if (word < 0) return gop_refuse(PyExc_ValueError, "%s has an unknown word", s->name);
+        s->words[i] = (unsigned char)word;
+        s->taken |= 1u << word;
+    }
     for (int d = 0; d < GOP_NDTYPES; d++)
         if (*s->kinds == 'a' || strchr(s->kinds, gop_dtype_kind((gop_dtype)d)))
             s->dtypes |= UINT32_C(1) << d;

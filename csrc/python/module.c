@@ -20,11 +20,11 @@ static void main_thread_after_fork(void)
 
 static int find_main_thread(void)
 {
-    PyObject *threading = PyImport_ImportModule("threading");
-    PyObject *thread = threading ? PyObject_CallMethod(threading, "main_thread", NULL) : NULL;
+    PyObject *find = gop_import("threading", "main_thread");
+    PyObject *thread = find ? PyObject_CallNoArgs(find) : NULL;
     PyObject *ident = thread ? PyObject_GetAttrString(thread, "ident") : NULL;
     if (ident) main_thread = PyLong_AsUnsignedLong(ident);
-    Py_XDECREF(threading);
+    Py_XDECREF(find);
     Py_XDECREF(thread);
     Py_XDECREF(ident);
     pthread_atfork(NULL, NULL, main_thread_after_fork);

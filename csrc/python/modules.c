@@ -27,27 +27,26 @@ static PyObject *load_module(PyObject *self, PyObject *arguments)
     const char *image;
     Py_ssize_t bytes;
     gop_ctx *ctx;
-    module *m = malloc(sizeof *m);
-    if (!m) return PyErr_NoMemory();
+    module m;
     if (!PyArg_ParseTuple(arguments, "Oy#:load_module", &pair, &image, &bytes) ||
-        gop_read_device(pair, &m->device) < 0) {
-        free(m);
+        gop_read_device(pair, &m.device) < 0 || gop_done(gop_context_of(m.device, &ctx)) < 0)
         return NULL;
+    m.backend = ctx->backend;
+    if (!m.backend->load)
+        return PyErr_Format(PyExc_ValueError, "%s: this backend loads no compiled kernels",
+                            m.backend->name);
+    gop_status status;
+    Py_BEGIN_ALLOW_THREADS;
+    status = m.backend->load(ctx, image, &m.loaded);
+    Py_END_ALLOW_THREADS;
+    if (status != GOP_OK) return gop_raise();
+    module *const kept = malloc(sizeof m);
+    PyObject *capsule = kept ? PyCapsule_New(kept, CAPSULE, end_module) : PyErr_NoMemory();
+    if (capsule) *kept = m;
+    else {
+        free(kept);
+        m.backend->unload(m.loaded);
     }
-    gop_status status = gop_context_of(m->device, &ctx);
-    if (status == GOP_OK && !ctx->backend->load)
-        status = gop_fail(GOP_BAD_ARGUMENT, "%s: this backend loads no compiled kernels",
-                          ctx->backend->name);
-    if (status == GOP_OK) {
-        m->backend = ctx->backend;
-        Py_BEGIN_ALLOW_THREADS;
-        status = ctx->backend->load(ctx, image, &m->loaded);
-        Py_END_ALLOW_THREADS;
-    }
-    PyObject *capsule = NULL;
-    if (status != GOP_OK) gop_raise();
-    else if (!(capsule = PyCapsule_New(m, CAPSULE, end_module))) m->backend->unload(m->loaded);
-    if (!capsule) free(m);
     return capsule;
 }
 

@@ -273,11 +273,8 @@ int gop_read_inputs(gop_request *r)
 
 /* ---- out ---- */
 
-/* Finds the array of NumPy, DeviceArray or array of another library that `out` is. */
-int gop_read_out(gop_request *r)
+static int ask_out(gop_request *r)
 {
-    r->target = r->out;
-    if (is_writable(r->out) || gop_is_out_lent(r)) return 0;
     PyObject *pair = gop_ask(r, GOP_ASK_OUT, "(sO)", r->name, r->out);
     if (!pair) return -1;
     r->out = PyTuple_GetItem(pair, 0);
@@ -285,14 +282,19 @@ int gop_read_out(gop_request *r)
     return r->target ? 0 : -1;
 }
 
+/* Finds the array of NumPy, DeviceArray or array of another library that `out` is. */
+int gop_read_out(gop_request *r)
+{
+    r->target = r->out;
+    return is_writable(r->out) || gop_is_out_lent(r) ? 0 : ask_out(r);
+}
+
 /* Python gets another library's array as a DeviceArray over its memory. */
 int gop_wrap_out(gop_request *r)
 {
     if (!gop_is_out_lent(r)) return 0;
     r->lent &= ~(1u << GOP_OUT);
-    PyObject *pair = gop_ask(r, GOP_ASK_OUT, "(sO)", r->name, r->out);
-    r->target = pair ? PyTuple_GetItem(pair, 1) : NULL;
-    return r->target ? 0 : -1;
+    return ask_out(r);
 }
 
 int gop_look_at_target(gop_request *r, gop_array *array)
@@ -317,7 +319,8 @@ int gop_infer_output(gop_request *r)
     gop_array *const out = &r->call.out[0], *const to = r->call.nout == 1 ? out : inferred;
     if (gop_done(gop_infer_outputs(&r->call, to)) < 0) return -1;
     if (to != out) gop_array_assign(out, to);
-    out->where = r->options.device;
+    out->data = NULL;
+    out->where = r->on_device ? r->options.device : (gop_device){GOP_CPU, 0};
     gop_lay_out(&r->call, out);
     return 0;
 }

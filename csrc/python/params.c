@@ -51,13 +51,14 @@ static int64_t clamp_axis(PyObject *value)
     return overflow ? (overflow > 0 ? INT64_MAX : INT64_MIN) : axis;
 }
 
-int gop_read_axes(PyObject *value, const char *op, gop_axes *axes)
+int gop_read_axes(PyObject *value, const gop_call *call, gop_axes *axes)
 {
-    const Py_ssize_t count = PyTuple_Size(value);
+    const Py_ssize_t count = value == Py_None ? 0 : PyTuple_Size(value);
+    axes->given = value != Py_None;
     if (count < 0) return -1;
     if (count > GOP_MAX_NDIM)
-        return gop_refuse(PyExc_ValueError, "%s: %zd axes are given, expected at most %d", op,
-                          count, GOP_MAX_NDIM);
+        return gop_refuse(PyExc_ValueError, "%s: %zd axes are given, expected at most %d",
+                          gop_descriptor_of(call->op)->name, count, GOP_MAX_NDIM);
     axes->count = (int)count;
     for (int i = 0; i < axes->count; i++) {
         axes->axis[i] = clamp_axis(PyTuple_GetItem(value, i));
@@ -66,12 +67,10 @@ int gop_read_axes(PyObject *value, const char *op, gop_axes *axes)
     return 0;
 }
 
-static void read_axes(PyObject *params, gop_call *call, gop_axes *axes)
+static void read_axes(PyObject *params, int word, const gop_call *call, gop_axes *axes)
 {
-    PyObject *value = item(params, GOP_WORD_axes);
-    axes->given = value != NULL;
-    axes->count = 0;
-    if (value) gop_read_axes(value, gop_descriptor_of(call->op)->name, axes);
+    PyObject *value = item(params, word);
+    if (!PyErr_Occurred()) gop_read_axes(value ? value : Py_None, call, axes);
     Py_XDECREF(value);
 }
 
@@ -111,18 +110,15 @@ static double real(PyObject *params, int word, double otherwise)
     return number.f[0];
 }
 
-int gop_read_initial(PyObject *initial, gop_call *call)
+int gop_read_initial(PyObject *initial, gop_dtype dtype, gop_reduce_params *params)
 {
-    call->params.reduce.has_initial = 1;
-    /* Only infer knows the output's kind, in which it is read. */
-    gop_call probe = *call;
-    if (gop_done(gop_infer(&probe)) < 0) return -1;
-    return read_scalar(initial, probe.out[0].dtype, &call->params.reduce.initial);
+    params->has_initial = 1;
+    return read_scalar(initial, dtype, &params->initial);
 }
 
 static void read_transpose(PyObject *params, gop_call *call)
 {
-    read_axes(params, call, &call->params.transpose.axes);
+    read_axes(params, GOP_WORD_axes, call, &call->params.transpose.axes);
 }
 
 /* The word comes from Python's own code: one of _core.reductions(), or "sumsq". */
@@ -139,14 +135,17 @@ static void read_reduce(PyObject *params, gop_call *call)
 {
     gop_reduce_params *p = &call->params.reduce;
     read_operation(params, &p->op);
-    read_axes(params, call, &p->axes);
+    read_axes(params, GOP_WORD_axes, call, &p->axes);
     p->keepdims = flag(params, GOP_WORD_keepdims);
     p->has_where = flag(params, GOP_WORD_where);
     const int64_t exact = integer(params, GOP_WORD_exact);
     p->exact = exact < 0 || exact > GOP_EXACT_SUMS ? GOP_EXACT_NOT : (gop_exactness)exact;
     PyObject *initial = item(params, GOP_WORD_initial);
-    p->has_initial = 0;
-    if (initial) gop_read_initial(initial, call);
+    p->has_initial = initial != NULL;
+    if (initial) { /* only infer knows the result's kind, in which it is read */
+        gop_call probe = *call;
+        if (gop_done(gop_infer(&probe)) == 0) gop_read_initial(initial, probe.out[0].dtype, p);
+    }
     Py_XDECREF(initial);
 }
 
@@ -170,12 +169,10 @@ static void read_second(PyObject *params, int word, gop_call *call)
     Py_DECREF(array);
 }
 
-static void read_grid(PyObject *params, gop_lattice *grid)
+static void read_grid(PyObject *params, const gop_call *call, gop_lattice *grid)
 {
     gop_axes extents = {.count = 0};
-    PyObject *value = item(params, GOP_WORD_grid);
-    if (value) gop_read_axes(value, "jacobi_step", &extents);
-    Py_XDECREF(value);
+    read_axes(params, GOP_WORD_grid, call, &extents);
     const int64_t bc = integer(params, GOP_WORD_bc);
     grid->axes = extents.count; /* infer refuses more than there is room for */
     grid->bc = bc < 0 || bc > GOP_NEUMANN ? -1 : (int)bc;
@@ -186,7 +183,7 @@ static void read_grid(PyObject *params, gop_lattice *grid)
 static void read_jacobi_step(PyObject *params, gop_call *call)
 {
     gop_jacobi_step_params *p = &call->params.jacobi_step;
-    read_grid(params, &p->grid);
+    read_grid(params, call, &p->grid);
     p->csr = flag(params, GOP_WORD_csr);
     p->n = integer(params, GOP_WORD_n);
     p->columns = integer(params, GOP_WORD_columns);

@@ -92,25 +92,22 @@ typedef struct gop_request {
     int count;        /* operands */
     int nasked;       /* how many of the foreign arrays were asked */
     int nkept;
-    unsigned lent; /* bits of the foreign arrays that another library lends */
-    unsigned
-        on_device; /* bits of the operands that are device arrays: then the result is too */
-    /* These are read once the device is known. `params` has all parameters of a given call. Of
-     * other calls, these are values that are wrong or need the result's dtype. Or NULL. */
-    PyObject *params, *axes, *initial, *precision;
-    gop_axes *late_axes; /* where `axes` go */
-    PyObject *device;    /* names it, or NULL */
-    PyObject *tunables;  /* a dict of integers, or NULL */
-    PyObject *out;       /* the caller's, or NULL */
-    PyObject *target;    /* `out` as an array, once it is read */
-    PyObject *finish;    /* makes the caller's result from the core's, or NULL */
-    int is_given;        /* Python's own functions gave it, with `params` */
-    int is_strict;       /* an `out` that does not fit as it is, is refused */
-    int is_read;         /* the arrays are read, and no code of the caller's ran since */
-    int is_scalar;       /* a result without axes becomes a number */
+    unsigned lent;      /* bits of the foreign arrays that another library lends */
+    unsigned on_device; /* bits of the operands that are device arrays, as the result is then */
+    PyObject *precision; /* the word, to be read once the device is known; or NULL */
+    PyObject *params; /* of a call that Python's own functions give: a dict or None; or NULL */
+    PyObject *tunables; /* a dict of integers, or NULL */
+    PyObject *device;   /* names it, or NULL */
+    PyObject *place;  /* the (backend, ordinal) that it names, or None; once it is looked up */
+    PyObject *out;    /* the caller's, or NULL */
+    PyObject *target; /* `out` as an array, once it is read */
+    PyObject *final;  /* the dtype that a result of the host is cast to at last, or NULL */
+    PyObject *finish; /* makes the caller's result from the core's, or NULL */
+    int is_read;      /* the arrays are read, and no code of the caller's ran since */
+    int is_scalar;    /* a result without axes becomes a number */
     int is_elementwise;  /* operands of one layout may be read as lines */
     int is_lines;        /* and they are: the result gets the shape of the first */
-    int spreads;         /* 1: `out` may be larger; 2: but not along the matrices' axes */
+    int spreads;      /* the result may be repeated over a larger `out` */
 } gop_request;
 
 /* ---- operands.c: arrays of NumPy, and the arrays of a request ---- */
@@ -151,7 +148,9 @@ int gop_infer_output(gop_request *r);
 int gop_request_ready(void);
 void gop_request_begin(gop_request *r);
 void gop_request_end(gop_request *r);
-/* Reads tunables, device, arrays and parameters. Afterwards only the output is missing. */
+/* Reads the parameters of a given call, once its arrays are read. */
+int gop_read_late(gop_request *r);
+/* Reads arrays and parameters and finds the device. Afterwards only the output is missing. */
 int gop_request_settle(gop_request *r);
 PyObject *gop_make_output(gop_request *r);
 PyObject *gop_request_run(gop_request *r);
@@ -161,7 +160,7 @@ PyObject *gop_request_run(gop_request *r);
 int gop_call_ready(PyObject *module);
 /* Makes a Call, whose request is still to be read. It keeps `given` alive. */
 PyObject *gop_call_new(PyObject *given, gop_request **request);
-extern PyMethodDef gop_call_functions[]; /* run, time, infer, check */
+extern PyMethodDef gop_call_functions[]; /* run */
 
 /* ---- front.c: the functions that users call ---- */
 
@@ -179,6 +178,7 @@ typedef struct gop_signature {
     /* From its def: the arguments in order, how many may be positional, how many are required.
      */
     int count, positional, required;
+    unsigned taken; /* bits of the words below */
     unsigned char words[GOP_NARGUMENTS];
     PyObject *function;
 } gop_signature;
@@ -192,6 +192,8 @@ int gop_read_first(gop_request *r, const gop_signature *s, PyObject *a);
 int gop_read_input_as(gop_request *r, int i, int word, gop_dtype dtype);
 /* Reads axes of the first operand. `several`: they may be any sequence. */
 int gop_read_axes_of(gop_request *r, PyObject *value, int several, gop_axes *axes);
+/* The axes as Python takes them, borrowed. */
+PyObject *gop_axes_tuple(gop_request *r, const gop_axes *axes);
 /* Reads kernel, params and device. */
 int gop_read_how(gop_request *r, PyObject *const *values);
 PyObject *gop_out_of(PyObject *value);    /* borrowed; NULL for None and `...` */
@@ -209,16 +211,15 @@ int gop_read_reduction(gop_request *r, const gop_signature *s, PyObject *const *
     X(REFUSE, refuse) X(CONVERT, convert) X(NUMBER, number) X(NUMBERS, dtype_of_numbers)       \
     X(CAST, read_as) X(BAD_DTYPE, refuse_dtype) X(AXES, read_axes) X(KERNEL, kernel_name)      \
     X(TUNABLES, read_tunables) X(DEVICE, parse) X(OUT, output) X(STORE_CHECK, store_check)     \
-    X(STORE, store_into) X(WORDS, as_words) X(REDUCTION, reduction_word) X(EXACT, exactness)   \
+    X(STORE, store) X(WORDS, as_words) X(REDUCTION, reduction_word) X(EXACT, exactness)   \
     X(KEEPDIMS, read_keepdims) X(DTYPES, read_dtypes) X(MASK, mask)                       \
-    X(INITIAL, initial) X(EMPTY, warn_of_empty) X(FINAL, to_final)
+    X(INITIAL, initial) X(EMPTY, warn_of_empty)
 /* clang-format on */
 #define X(enumerator, function) GOP_ASK_##enumerator,
 enum { GOP_QUESTIONS(X) GOP_NQUESTIONS };
 #undef X
 /* Members of devices.py and arrays.py. */
-#define GOP_MEMBERS_OF_DEVICES(X)                                                              \
-    X(defaults) X(get_default_device) X(places) X(Device) X(locate) X(automatic) X(at)
+#define GOP_MEMBERS_OF_DEVICES(X) X(defaults) X(places) X(Device) X(locate) X(automatic) X(at)
 #define GOP_MEMBERS_OF_ARRAYS(X) X(DeviceArray) X(let_go) X(give_back)
 #define X(member) GOP_OF_##member,
 enum { GOP_MEMBERS_OF_DEVICES(X) GOP_MEMBERS_OF_ARRAYS(X) GOP_NMEMBERS };
@@ -235,21 +236,27 @@ extern PyMethodDef gop_ask_functions[]; /* setup, setup_arguments */
 
 /* ---- convert.c: failures, dtypes, devices, shapes ---- */
 
+PyObject *gop_import(const char *module, const char *name); /* a member of a module */
 /* Raises the calling thread's failure as its Python exception. Always NULL. */
 PyObject *gop_raise(void);
-int gop_done(gop_status status); /* 0, or -1 with the exception of that failure */
+/* 0, or -1 with the exception of that failure */
+static inline int gop_done(gop_status status)
+{
+    if (status != GOP_OK) gop_raise();
+    return status == GOP_OK ? 0 : -1;
+}
 /* Raises an exception, with a sentence as PyErr_Format takes it. Always -1. */
 int gop_refuse(PyObject *exception, const char *format, ...);
 /* Returns 1 for NumPy's own native dtypes and bfloat16. */
 int gop_plain_dtype(const PyArray_Descr *descr, gop_dtype *out);
 int gop_read_dtype(PyObject *dtype, gop_dtype *out); /* of anything that numpy.dtype() takes */
 PyArray_Descr *gop_descr(gop_dtype dtype);
-int gop_read_backend(const char *name, gop_backend_id *id);
+const gop_backend *gop_backend_of(const char *name);
 int gop_read_device(PyObject *pair, gop_device *device); /* ("cuda", 0) */
 PyObject *gop_device_pair(gop_device device);
 PyObject *gop_device_object(gop_device device); /* the gpuops.Device */
 PyObject *gop_shape_tuple(int ndim, const int64_t *values);
-int gop_set_bfloat16(PyObject *dtype);
+PyObject *gop_register_bfloat16(PyObject *module, PyObject *dtype); /* a function of it */
 
 /* ---- params.c: parameters of a given call, from a dict ---- */
 
@@ -257,9 +264,9 @@ int gop_read_op(const char *name, gop_op *op);
 /* Reads params into call->params, and a second output if the operation has one. */
 int gop_read_params(PyObject *params, gop_call *call);
 int gop_read_tunables(PyObject *tunables, gop_call *call);
-int gop_read_axes(PyObject *tuple, const char *op, gop_axes *axes);
-/* Reads `initial` of a reduction, whose operands are read. */
-int gop_read_initial(PyObject *initial, gop_call *call);
+int gop_read_axes(PyObject *tuple, const gop_call *call, gop_axes *axes); /* or None */
+/* Reads `initial` of a reduction by the dtype of its result. */
+int gop_read_initial(PyObject *initial, gop_dtype dtype, gop_reduce_params *params);
 int gop_read_precision(PyObject *word, gop_precision *precision);
 
 /* ---- buffer.c: device arrays ---- */

@@ -32,7 +32,6 @@ static int read_flag(gop_request *r, PyObject *value, int question)
 typedef struct reduction {
     PyObject *out, *dtype;      /* as given, or NULL */
     gop_dtype have, result, to; /* of the elements, the core's result, the caller's result */
-    PyObject *final;            /* `to`, if it differs from `result`, or NULL */
 } reduction;
 
 static int is_numeric(gop_reduce_op op)
@@ -56,7 +55,6 @@ static int read_dtypes(gop_request *r, reduction *d)
 {
     const gop_reduce_op op = r->call.params.reduce.op;
     gop_dtype first;
-    d->final = NULL;
     d->to = d->result = gop_reduction_dtype(op, d->have);
     const int plain = d->dtype ? 0 : is_plain_out(r, d);
     if (plain) return plain < 0 ? -1 : 0;
@@ -68,7 +66,6 @@ static int read_dtypes(gop_request *r, reduction *d)
         gop_read_dtype(PyTuple_GetItem(found, 1), &d->result) < 0 ||
         gop_read_dtype(PyTuple_GetItem(found, 2), &d->to) < 0)
         return -1;
-    if (d->to != d->result) d->final = PyTuple_GetItem(found, 2);
     return gop_read_input_as(r, 0, GOP_WORD_a, first);
 }
 
@@ -88,33 +85,17 @@ static int read_mask(gop_request *r, PyObject *where)
     return 0;
 }
 
-/* The axes as Python takes them. */
-static PyObject *axes_of(gop_request *r)
-{
-    const gop_axes *const axes = &r->call.params.reduce.axes;
-    if (r->axes) return r->axes;
-    return axes->given ? gop_keep(r, gop_shape_tuple(axes->count, axes->axis)) : Py_None;
-}
-
-static PyObject *final_of(const reduction *d)
-{
-    if (!d->final) return (PyObject *)gop_descr(d->result);
-    Py_INCREF(d->final);
-    return d->final;
-}
-
 static int read_initial(gop_request *r, PyObject *initial, const reduction *d)
 {
     gop_reduce_params *const p = &r->call.params.reduce;
     p->has_initial = 0;
     if (!initial) return 0;
-    PyObject *axes = axes_of(r);
+    PyObject *axes = gop_axes_tuple(r, &p->axes);
     if (!axes || gop_wrap_input(r, 0) < 0) return -1;
-    initial = gop_ask(r, GOP_ASK_INITIAL, "(sONNOOi)", r->name, initial, final_of(d),
+    initial = gop_ask(r, GOP_ASK_INITIAL, "(sONNOOi)", r->name, initial, gop_descr(d->to),
                       gop_descr(d->result), r->inputs[0], axes, p->has_where);
     if (!initial) return -1;
-    if (initial != Py_None) r->initial = initial;
-    return 0;
+    return initial == Py_None ? 0 : gop_read_initial(initial, d->result, p);
 }
 
 /* A mean of no elements is NaN, and NumPy warns of it. */
@@ -123,7 +104,7 @@ static int warn_of_empty(gop_request *r)
     const gop_reduce_params *const p = &r->call.params.reduce;
     if (p->op != GOP_MEAN) return 0;
     if (!p->has_where && gop_array_size(&r->call.in[0]) != 0) return 0;
-    PyObject *axes = axes_of(r);
+    PyObject *axes = gop_axes_tuple(r, &p->axes);
     if (!axes || gop_wrap_input(r, 0) < 0) return -1;
     return gop_ask(r, GOP_ASK_EMPTY, "(OOO)", r->inputs[0], axes,
                    p->has_where ? r->inputs[1] : Py_None)
@@ -140,20 +121,24 @@ static int check_out(gop_request *r, const reduction *d)
     if (known < 0) return -1;
     if (known && !target.stored && target.dtype == d->to) return 0;
     if (gop_wrap_out(r) < 0) return -1;
-    return gop_ask(r, GOP_ASK_STORE_CHECK, "(sNO)", r->name, final_of(d), r->target) ? 0 : -1;
+    return gop_ask(r, GOP_ASK_STORE_CHECK, "(sNO)", r->name, gop_descr(d->to), r->target) ? 0
+                                                                                          : -1;
 }
 
-/* If the caller's result has another dtype than core's, Python casts it. */
-static int read_final(gop_request *r, const reduction *d, int boxed)
+/* NumPy casts a result of the host to the caller's dtype. A device array is never cast. */
+static int read_final(gop_request *r, const reduction *d)
 {
-    if (!d->final) return 0;
-    if (gop_wrap_input(r, 0) < 0) return -1;
-    PyObject *const out = d->out ? r->out : Py_None, *const target =
-                                                         d->out ? r->target : Py_None;
-    r->finish = gop_ask(r, GOP_ASK_FINAL, "(sOOOOi)", r->name, r->inputs[0], d->final, out,
-                        target, boxed);
-    r->out = r->target = NULL;
-    return r->finish ? 0 : -1;
+    if (d->to == d->result) return 0;
+    r->final = gop_keep(r, (PyObject *)gop_descr(d->to));
+    if (!r->final) return -1;
+    if (!gop_is_lent(r, 0) && !gop_is_device_array(r->inputs[0])) return 0;
+    PyArray_Descr *own = gop_descr(gop_reduction_dtype(r->call.params.reduce.op, d->have));
+    if (own)
+        PyErr_Format(PyExc_TypeError,
+                     "%s: a device array's %s is %S, not %S: cast the result by its astype()",
+                     r->name, r->name, own, r->final);
+    Py_XDECREF((PyObject *)own);
+    return -1;
 }
 
 int gop_read_reduction(gop_request *r, const gop_signature *s, PyObject *const *values)
@@ -178,7 +163,6 @@ int gop_read_reduction(gop_request *r, const gop_signature *s, PyObject *const *
                    ? GOP_EXACT_ROUNDED
                    : GOP_EXACT_NOT;
     if (warn_of_empty(r) < 0 || check_out(r, &d) < 0) return -1;
-    if (gop_read_how(r, values) < 0 || read_final(r, &d, boxed) < 0) return -1;
-    r->is_scalar = !d.out && !boxed && !d.final;
-    return 0;
+    r->is_scalar = !d.out && !boxed;
+    return gop_read_how(r, values) < 0 || read_final(r, &d) < 0 ? -1 : 0;
 }

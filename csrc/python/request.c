@@ -38,22 +38,21 @@ static PyObject *look_up(PyObject *word)
     else if (PyUnicode_CheckExact(word) ||
              (PyObject *)Py_TYPE(word) == gop_members[GOP_OF_Device])
         place = PyDict_GetItemWithError(gop_members[GOP_OF_places], word);
-    else if (word == Py_None) place = word;
+    else if (word == Py_None || PyTuple_CheckExact(word)) place = word; /* our own */
     if (!place && !PyErr_Occurred())
         return PyObject_CallFunctionObjArgs(gop_members[GOP_OF_locate], word, NULL);
     Py_XINCREF(place);
     return place;
 }
 
-/* The (backend, ordinal) of the device that a request names; None if it names none. The package
- * itself names it by a pair. */
-static PyObject *named_place(gop_request *r)
+/* Finds the (backend, ordinal) of the device that a request names; None if it names none. */
+static int find_place(gop_request *r)
 {
-    PyObject *word = r->device ? r->device : Py_None;
-    if (word != Py_None && word != gop_words[GOP_WORD_cpu]) gop_code_ran(r);
-    if (!PyTuple_CheckExact(word)) return look_up(word);
-    Py_INCREF(word);
-    return word;
+    if (r->place) return 0;
+    if (!r->device) r->device = Py_None;
+    if (r->device != Py_None && r->device != gop_words[GOP_WORD_cpu]) gop_code_ran(r);
+    r->place = gop_keep(r, look_up(r->device));
+    return r->place ? 0 : -1;
 }
 
 /* Finds the one device on which all device arrays among the inputs lie. */
@@ -80,77 +79,56 @@ static int place_of_arrays(gop_request *r)
     return 0;
 }
 
-/* Takes the reference to a word. Returns 1 if its device is read, 0 if it names none. */
-static int take_word(PyObject *word, gop_device *device)
+/* Asks Python for the default device, or what fits. */
+static int ask_place(gop_request *r, const gop_descriptor *op, int has_default)
 {
+    PyObject *word = PyObject_CallFunction(gop_members[GOP_OF_automatic], "sdzi", op->name,
+                                           op->work ? op->work(&r->call) : 0.0,
+                                           r->options.kernel, has_default);
     PyObject *place = word ? look_up(word) : NULL;
-    int found = place ? place != Py_None : -1;
-    if (found > 0 && gop_read_device(place, device) < 0) found = -1;
+    const int status = place ? gop_read_device(place, &r->options.device) : -1;
     Py_XDECREF(place);
     Py_XDECREF(word);
-    return found;
+    return status < 0 ? -1 : 1;
 }
 
 /* Sets the device of a request whose arrays are read. It is the named one, or the one where its
  * device arrays lie, or, if the caller said nothing, the default, or what fits. Returns 1 if
  * Python was asked and the arrays have to be read anew. */
-static int choose_place(gop_request *r, PyObject *named)
+static int choose_place(gop_request *r)
 {
-    gop_device *device = &r->options.device;
-    int asked = 0;
     const gop_descriptor *op = gop_descriptor_of(r->call.op);
-    if (named == cpu_place) {
-        *device = (gop_device){GOP_CPU, 0};
-        return 0;
-    }
-    if (named != Py_None) return gop_read_device(named, device);
+    r->options.device = (gop_device){GOP_CPU, 0};
+    if (r->place == cpu_place) return 0;
+    if (r->place != Py_None) return gop_read_device(r->place, &r->options.device);
     if (r->on_device) return place_of_arrays(r);
-    const int said = r->device && r->device != Py_None; /* "auto" */
-    if (!said && PyDict_Size(gop_members[GOP_OF_defaults]) > 0) {
-        const int found =
-            take_word(PyObject_CallNoArgs(gop_members[GOP_OF_get_default_device]), device);
-        if (found) return found;
-        asked = 1;
-    }
-    if (!r->options.kernel && !op->work) { /* the bus would cost more than the work */
-        *device = (gop_device){GOP_CPU, 0};
-        return asked;
-    }
-    PyObject *word =
-        PyObject_CallFunction(gop_members[GOP_OF_automatic], "sdz", op->name,
-                              op->work ? op->work(&r->call) : 0.0, r->options.kernel);
-    return take_word(word, device) > 0 ? 1 : -1;
+    const int has_default =
+        r->device == Py_None && PyDict_Size(gop_members[GOP_OF_defaults]) > 0;
+    if (has_default || r->options.kernel || op->work) return ask_place(r, op, has_default);
+    return 0; /* the bus would cost more than the work */
 }
 
 /* ---- parameters ---- */
 
-static int read_late_params(gop_request *r)
+int gop_read_late(gop_request *r)
 {
+    r->call.nin = r->count;
     r->call.nout = 1;
-    if (r->is_given) return gop_read_params(r->params, &r->call);
-    if (r->axes &&
-        gop_read_axes(r->axes, gop_descriptor_of(r->call.op)->name, r->late_axes) < 0)
-        return -1;
-    if (r->initial && gop_read_initial(r->initial, &r->call) < 0) return -1;
+    if (r->params) return gop_read_params(r->params, &r->call);
     if (r->precision) return gop_read_precision(r->precision, &r->call.params.matmul.precision);
     return 0;
 }
 
 int gop_request_settle(gop_request *r)
 {
-    r->call.ntunables = 0;
     if (r->tunables && gop_read_tunables(r->tunables, &r->call) < 0) return -1;
-    PyObject *named = named_place(r);
-    int status = named ? gop_read_inputs(r) : -1;
-    r->call.nin = r->count;
-    if (status == 0) status = read_late_params(r);
-    if (status == 0) status = choose_place(r, named);
-    if (status > 0 || (status == 0 && r->params && r->params != Py_None)) {
+    if (find_place(r) < 0 || gop_read_inputs(r) < 0 || gop_read_late(r) < 0) return -1;
+    const int asked = choose_place(r);
+    if (asked > 0 || (asked == 0 && r->params && r->params != Py_None)) {
         gop_code_ran(r);
-        status = gop_read_inputs(r);
+        return gop_read_inputs(r);
     }
-    Py_XDECREF(named);
-    return status < 0 ? -1 : 0;
+    return asked;
 }
 
 /* ---- the library whose array the result becomes ---- */
@@ -298,15 +276,27 @@ static int run(gop_request *r)
     return gop_done(status);
 }
 
-static PyObject *finished(const gop_request *r, PyObject *result)
+/* Casts a result of the host, and stores it in `out` if there is one. Takes the reference. */
+static PyObject *in_final_dtype(gop_request *r, PyObject *result)
 {
-    if (!result) return NULL;
-    if (r->finish) {
+    PyObject *cast = PyObject_CallMethod(result, "astype", "O", r->final);
+    Py_DECREF(result);
+    if (!cast || !r->out) return cast;
+    PyObject *stored =
+        gop_ask(r, GOP_ASK_STORE, "(sOONi)", r->name, r->out, r->target, cast, 0);
+    Py_XINCREF(stored);
+    return stored;
+}
+
+static PyObject *finished(gop_request *r, PyObject *result)
+{
+    if (result && r->final) result = in_final_dtype(r, result);
+    if (result && r->finish) {
         PyObject *made = PyObject_CallFunctionObjArgs(r->finish, result, NULL);
         Py_DECREF(result);
         return made;
     }
-    if (!r->is_scalar || Py_TYPE(result) != &PyArray_Type) return result;
+    if (!result || !r->is_scalar || Py_TYPE(result) != &PyArray_Type) return result;
     return PyArray_Return((PyArrayObject *)result); /* of no axes: a scalar */
 }
 
@@ -323,13 +313,13 @@ static PyObject *run_into_new(gop_request *r)
 }
 
 /* Reads the output. Kernels write it in the result's dtype, which may be cast on the way. */
-static int read_target(gop_request *r, int dtype)
+static int read_target(gop_request *r, gop_dtype dtype)
 {
     gop_array *const out = &r->call.out[0];
     if (r->options.fits) return 0; /* it was read when it was compared */
     if (gop_is_out_lent(r) && gop_read_foreign(r->target, &r->foreign[GOP_OUT], out)) return 0;
     if (gop_wrap_out(r) < 0 || gop_read_array(r->target, out, 1) < 0) return -1;
-    if (dtype >= 0 && (int)out->dtype != dtype) gop_read_as(out, (gop_dtype)dtype);
+    if (out->dtype != dtype) gop_read_as(out, dtype);
     return 0;
 }
 
@@ -344,8 +334,7 @@ static PyObject *given_out(gop_request *r, PyObject *target)
     return r->out;
 }
 
-/* `dtype` is the result's, or -1 if it has to be that of `out`. */
-static PyObject *run_into(gop_request *r, int dtype)
+static PyObject *run_into(gop_request *r, gop_dtype dtype)
 {
     if (gop_request_settle(r) < 0) return NULL;
     do {
@@ -382,7 +371,8 @@ static int is_spread(const gop_request *r)
     PyArrayObject *onto = (PyArrayObject *)r->target;
     const int more = PyArray_NDIM(onto) - result->ndim;
     int core = 0, same = more == 0;
-    for (int i = 0; r->spreads > 1 && i < r->count; i++) core += r->call.in[i].ndim > 1;
+    if (!gop_descriptor_of(r->call.op)->in_place) /* not elementwise */
+        for (int i = 0; i < r->count; i++) core += r->call.in[i].ndim > 1;
     if (more < 0) return 0;
     for (int d = 0; d < result->ndim; d++) {
         const int64_t from = result->shape[d], to = PyArray_DIM(onto, more + d);
@@ -399,19 +389,17 @@ static PyObject *run_into_out(gop_request *r)
     if (r->is_lines && gop_request_settle(r) < 0) return NULL;
     if (r->is_lines) return run(r) < 0 ? NULL : given_out(r, r->out);
     if (!r->target && gop_read_out(r) < 0) return NULL;
-    if (gop_read_inputs(r) < 0) return NULL;
-    r->call.nin = r->count;
-    if (read_late_params(r) < 0) return NULL;
+    if (gop_read_inputs(r) < 0 || gop_read_late(r) < 0) return NULL;
     if (gop_infer(&r->call) != GOP_OK) return gop_raise();
     const gop_array *const result = &r->call.out[0];
     const gop_dtype dtype = result->dtype;
     const int known = gop_look_at_target(r, &target);
     if (known < 0) return NULL;
     const int plain = known && target.dtype == dtype && !target.stored;
-    const int spreads = is_spread(r);
     r->options.fits =
         plain && r->call.nout == 1 && target.ndim == result->ndim &&
         memcmp(target.shape, result->shape, (size_t)target.ndim * sizeof *target.shape) == 0;
+    const int spreads = !r->options.fits && is_spread(r);
     if (r->options.fits) gop_array_assign(&r->call.out[0], &target);
     if (!plain || spreads) {
         if (gop_wrap_out(r) < 0) return NULL;
@@ -422,14 +410,13 @@ static PyObject *run_into_out(gop_request *r)
             return NULL;
     }
     if (!spreads && (plain || (known && gop_can_cast(dtype, target.dtype))))
-        return run_into(r, (int)dtype);
+        return run_into(r, dtype);
     return run_beside(r, spreads);
 }
 
 PyObject *gop_request_run(gop_request *r)
 {
-    if (r->is_strict && r->out) return run_into(r, -1);
-    return finished(r, r->out ? run_into_out(r) : run_into_new(r));
+    return finished(r, r->out && !r->final ? run_into_out(r) : run_into_new(r));
 }
 
 int gop_request_ready(void)

@@ -81,12 +81,10 @@ static PyObject *ladder(PyObject *module, PyObject *arguments)
 {
     const char *op_name, *backend_name;
     gop_op op;
-    gop_backend_id id;
     const gop_backend *backend;
     if (!PyArg_ParseTuple(arguments, "ss:ladder", &op_name, &backend_name) ||
-        gop_read_op(op_name, &op) < 0 || gop_read_backend(backend_name, &id) < 0)
+        gop_read_op(op_name, &op) < 0 || !(backend = gop_backend_of(backend_name)))
         return NULL;
-    if (gop_backend_get(id, &backend) != GOP_OK) return gop_raise();
     const gop_ladder *rows = backend->ladder(op);
     PyObject *list = PyList_New(0);
     for (int section = 0; section < 3; section++)
@@ -102,27 +100,22 @@ static PyObject *set_tuned(PyObject *module, PyObject *arguments)
 {
     const char *op, *name, *device, *kernel;
     PyObject *tunables;
-    gop_backend_id id;
     const gop_backend *backend;
     gop_call call = {.ntunables = 0};
     if (!PyArg_ParseTuple(arguments, "ssssO!:set_tuned", &op, &name, &device, &kernel,
                           &PyDict_Type, &tunables) ||
-        gop_read_op(op, &call.op) < 0 || gop_read_backend(name, &id) < 0 ||
-        gop_read_tunables(tunables, &call) < 0)
+        gop_read_op(op, &call.op) < 0 || gop_read_tunables(tunables, &call) < 0 ||
+        !(backend = gop_backend_of(name)))
         return NULL;
-    if (gop_backend_get(id, &backend) != GOP_OK) return gop_raise();
     return PyBool_FromLong(gop_set_tuned(backend, device, kernel, &call));
 }
 
 static PyObject *devices(PyObject *module, PyObject *argument)
 {
     const char *name = PyUnicode_AsUTF8AndSize(argument, NULL);
-    gop_backend_id id;
-    const gop_backend *backend;
+    const gop_backend *const backend = name ? gop_backend_of(name) : NULL;
     int count = 0;
-    if (!name || gop_read_backend(name, &id) < 0) return NULL;
-    if (gop_backend_get(id, &backend) != GOP_OK || backend->count(&count) != GOP_OK)
-        return gop_raise();
+    if (!backend || gop_done(backend->count(&count)) < 0) return NULL;
     PyObject *list = PyList_New(0);
     for (int i = 0; list && i < count; i++) {
         gop_device_info info;
@@ -176,12 +169,10 @@ static PyObject *profile(PyObject *module, PyObject *arguments)
 {
     const char *name;
     int start;
-    gop_backend_id id;
     const gop_backend *backend;
     if (!PyArg_ParseTuple(arguments, "sp:profile", &name, &start) ||
-        gop_read_backend(name, &id) < 0)
+        !(backend = gop_backend_of(name)))
         return NULL;
-    if (gop_backend_get(id, &backend) != GOP_OK) return gop_raise();
     if (!backend->profile)
         return PyErr_Format(PyExc_ValueError, "the backend '%s' does not count what kernels do",
                             name);
@@ -232,12 +223,6 @@ static PyObject *cpu_levels(PyObject *module, PyObject *unused)
     return list;
 }
 
-static PyObject *register_bfloat16(PyObject *module, PyObject *dtype)
-{
-    if (gop_set_bfloat16(dtype) < 0) return NULL;
-    Py_RETURN_NONE;
-}
-
 static PyObject *set_fault(PyObject *module, PyObject *argument)
 {
     const char *spec = argument == Py_None ? NULL : PyUnicode_AsUTF8AndSize(argument, NULL);
@@ -261,6 +246,6 @@ PyMethodDef gop_table_functions[] = {
     {"cpu_level", cpu_level, METH_NOARGS, "cpu_level() -> the instruction-set level in use"},
     {"set_cpu_level", set_cpu_level, METH_O, "set_cpu_level(name or None)"},
     {"cpu_levels", cpu_levels, METH_NOARGS, "cpu_levels() -> the levels this processor has"},
-    {"register_bfloat16", register_bfloat16, METH_O, "register_bfloat16(dtype)"},
+    {"register_bfloat16", gop_register_bfloat16, METH_O, "register_bfloat16(dtype)"},
     {"set_fault", set_fault, METH_O, "set_fault('site:n[:forever]' or None): for tests"},
     {NULL, NULL, 0, NULL}};

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from .. import _core
-from ..arrays import DeviceArray
 from ..devices import parse
 from . import reduction as _reduction
 from .docstring import arguments
@@ -38,8 +37,8 @@ from .road import (
 __all__ = [
     "as_words", "convert", "dtype_of_numbers", "exactness", "initial", "kernel_name", "mask",
     "number", "output", "parse", "read_as", "read_axes", "read_dtypes", "read_keepdims",
-    "read_tunables", "reduction_word", "refuse", "refuse_dtype", "store_check", "store_into",
-    "to_final", "warn_of_empty",
+    "read_tunables", "reduction_word", "refuse", "refuse_dtype", "store", "store_check",
+    "warn_of_empty",
 ]  # fmt: skip
 
 
@@ -79,13 +78,6 @@ def read_axes(op: str, value, ndim: int, several: bool):
     return axes(op, "axes", value, ndim)
 
 
-def store_into(op: str, given, target, result, spreads: int):
-    """Copies a finished result into an `out` of another dtype, byte order or shape."""
-    if spreads:
-        result = np.broadcast_to(result, target.shape)
-    return store(op, given, target, result)
-
-
 # ---- items of any dtype, which transpose moves as words ----
 
 
@@ -95,33 +87,28 @@ class _Words:
     If an item is several words, they are one more axis, which stays last.
     """
 
-    def __init__(self, a: np.ndarray, order: tuple[int, ...] | None) -> None:
-        self.dtype, self.order, self.shape = a.dtype, order, None
+    def __init__(self, a: np.ndarray, order: tuple[int, ...] | None, out) -> None:
+        self.dtype, self.order, shape = a.dtype, order, None
         self.word, self.count = _word(a.dtype)
         if self.count > 1:
             self.order = _checked(a, order)
-            self.shape = tuple(a.shape[i] for i in self.order)
+            shape = tuple(a.shape[i] for i in self.order)
             self.order = (*self.order, a.ndim)
-        self.given = self.target = None
+        self.given = self.target = self.out = None
+        if out is not None:
+            self.given, self.target = output("transpose", out)
+            store_check("transpose", self.dtype, self.target, shape)
+            if self.target.dtype == self.dtype:
+                self.out = self.of(self.target)
 
     def of(self, a: np.ndarray) -> np.ndarray:
         if self.count == 1:
             return a.view(self.word)
         return a.view([("words", self.word, (self.count,))])["words"]
 
-    def into(self, out):
-        """The `out` that the core writes words to, or None: a new one."""
-        if out is None:
-            return None
-        self.given, self.target = output("transpose", out)
-        store_check("transpose", self.dtype, self.target, self.shape)
-        if self.target.dtype != self.dtype:
-            return None
-        return self.of(self.target)
-
     def finish(self, result):
         """What the caller gets."""
-        if self.target is not None and self.target.dtype == self.dtype:
+        if self.out is not None:
             return self.given
         result = result.view(self.dtype)
         result = result[..., 0] if self.count > 1 else result
@@ -130,14 +117,15 @@ class _Words:
         return store("transpose", self.given, self.target, result)
 
 
-def as_words(a, order):
-    """(the words, their axes, what makes the result of them), or None: the core moves it."""
+def as_words(a, order, out):
+    """(the words, their axes, the `out` that they are written to or None: a new one, what makes
+    the caller's result), or None: the core moves it."""
     dtype = a.dtype
     word = _word(dtype)[0]
     if word == dtype and word.char == dtype.char:  # unsigned long long keeps its name
         return None
-    words = _Words(a, order)
-    return words.of(a), words.order, words
+    words = _Words(a, order, out)
+    return words.of(a), words.order, words.out, words.finish
 
 
 def _word(dtype: np.dtype) -> tuple[np.dtype, int]:
@@ -151,7 +139,7 @@ def _word(dtype: np.dtype) -> tuple[np.dtype, int]:
 
 def _checked(a: np.ndarray, order: tuple[int, ...] | None) -> tuple[int, ...]:
     """The axes counted from the front, after the core has checked them."""
-    _core.infer("transpose", (np.broadcast_to(np.uint8(0), a.shape),), {"axes": order})
+    _core.Call("transpose", (np.broadcast_to(np.uint8(0), a.shape),), {"axes": order}).infer()
     return tuple(range(a.ndim)[::-1] if order is None else [i % a.ndim for i in order])
 
 
@@ -172,21 +160,3 @@ def warn_of_empty(a, axes, mask) -> None:
     while frame and frame.f_globals.get("__name__", "").startswith("gpuops."):
         level, frame = level + 1, frame.f_back  # to the caller of the function or of explain
     warnings.warn("mean of an empty slice is NaN", RuntimeWarning, stacklevel=level)
-
-
-def to_final(word: str, a, final: np.dtype, given, target, boxed: int):
-    """What turns core's result into one of dtype `final`, in `given` if that is not None."""
-    if isinstance(a, DeviceArray):
-        result = _reduction.result(word, a.dtype)
-        raise TypeError(
-            f"{word}: a device array's {word} is {result}, not {final}: cast the result "
-            "by its astype()"
-        )
-
-    def finish(result):
-        result = np.asarray(result).astype(final)
-        if target is not None:
-            return store(word, given, target, result)
-        return result[()] if result.ndim == 0 and not boxed else result
-
-    return finish

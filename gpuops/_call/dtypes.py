@@ -8,14 +8,14 @@ import numpy as np
 
 from .. import _core
 
-# What each set of kinds is called in messages. Kind "f" is with float16 and bfloat16.
-ACCEPTED = {
-    "biufc": "bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64, "
-    "complex64, complex128",
-    "biuf": "bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64",
-    "fiu": "float32, float64, and integers, which become float64",  # rdf's points
-    "any": "every dtype of at least a byte that holds no references",
+# What NumPy's kinds of dtypes are called in messages; kind "f" is with float16 and bfloat16.
+_KINDS = {
+    "b": "bool",
+    "iu": "int8 to int64, uint8 to uint64",
+    "f": "float16, bfloat16, float32, float64",
+    "c": "complex64, complex128",
 }
+_OF_POINTS = "float32, float64, and integers, which become float64"  # rdf's, of kinds "fiu"
 
 _CHARS = frozenset("?bhilqBHILQefdFD")
 _bfloat16: np.dtype | None = None  # the one that the core was told about
@@ -49,15 +49,8 @@ def is_bfloat16(dtype: np.dtype) -> bool:
 
 
 def refuse_dtype(op: str, name: str, dtype: np.dtype, kinds: str) -> NoReturn:
-    accepted = ACCEPTED.get(kinds)
-    if accepted is None:
-        words = {
-            "b": "bool",
-            "iu": "int8 to int64, uint8 to uint64",
-            "f": "float16, bfloat16, float32, float64",
-            "c": "complex64, complex128",
-        }
-        accepted = ", ".join(text for key, text in words.items() if key[0] in kinds)
+    accepted = ", ".join(text for key, text in _KINDS.items() if key[0] in kinds)
+    accepted = _OF_POINTS if kinds == "fiu" else accepted
     hint = "; import ml_dtypes" if dtype.name == "bfloat16" and "f" in kinds else ""
     raise TypeError(f"{op}: {name} has dtype {dtype}; accepted are {accepted}{hint}")
 

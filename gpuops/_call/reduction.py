@@ -72,7 +72,8 @@ def into(word: str, have: np.dtype, out: np.dtype):
         return np.dtype(np.float32) if have.char == "e" != out.char else None
     if "V" not in (have.kind, out.kind) and not np.can_cast(have, out, "same_kind"):
         return None  # nor can what it becomes
-    common = _road.common(have, _road.operand(word, "out", np.empty(0, out)).dtype)
+    out_as = _road.operand(word, "out", np.empty(0, out)).dtype
+    common = _core.promote((have, out_as), "")
     # NumPy goes to float64 from int64 and uint64: here whole numbers stay exact.
     return have if common.kind == "f" and have.kind in "iu" and out.kind in "iu" else common
 
@@ -98,7 +99,7 @@ def dtypes(word: str, have: np.dtype, asked):
 @functools.cache
 def result(word: str, dtype: np.dtype) -> np.dtype:
     """The core's dtype of the result."""
-    return _core.infer("reduce", (np.empty(1, dtype),), {"op": word})[0]
+    return _core.Call("reduce", (np.empty(1, dtype),), {"op": word}).infer()[0]
 
 
 def mask(word: str, where):
@@ -125,7 +126,7 @@ def initial(word: str, initial, final: np.dtype, core: np.dtype, a, axes, mask: 
     if word in ("mean", "any", "all", "argmin", "argmax"):
         raise TypeError(f"{word}: it has no argument initial")
     value = initial
-    if not _road.is_weak(initial):
+    if type(initial) not in _road.WEAK:
         array = _road.operand(word, "initial", initial)
         if isinstance(array, DeviceArray) or array.ndim:
             shape = array.shape

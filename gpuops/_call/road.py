@@ -26,16 +26,7 @@ from ..arrays import DeviceArray, borrow, is_foreign
 from ..devices import Device, at
 from ..errors import brief
 from .docstring import arguments
-from .dtypes import (
-    ACCEPTED,
-    as_bfloat16,
-    bfloat,
-    cast_host,
-    copy,
-    is_bfloat16,
-    known,
-    refuse_dtype,
-)
+from .dtypes import as_bfloat16, bfloat, cast_host, copy, is_bfloat16, known, refuse_dtype
 from .meaning import no_array, read, refuse_meaning
 
 # ---- operands ----
@@ -63,10 +54,6 @@ def rounded(function):
     return inside
 
 
-def is_weak(x) -> bool:
-    return type(x) in WEAK
-
-
 def operand(op: str, name: str, x, kinds: str = "biufc", native: bool = True):
     """`x` as a base-class np.ndarray or a DeviceArray whose dtype `op` takes.
 
@@ -81,7 +68,10 @@ def operand(op: str, name: str, x, kinds: str = "biufc", native: bool = True):
         return x
     if kinds == "any":
         if dtype.hasobject or dtype.itemsize == 0:
-            raise TypeError(f"{op}: {name} has dtype {dtype}; accepted is {ACCEPTED['any']}")
+            raise TypeError(
+                f"{op}: {name} has dtype {dtype}; accepted is every dtype of at least a byte "
+                "that holds no references"
+            )
         return x
     wanted = known(op, name, dtype, kinds)
     if not native:
@@ -134,11 +124,6 @@ def _common(arrays, values) -> np.dtype:
         return np.result_type(*weak)
     kinds = {type(v) for v in weak}
     return _core.promote(tuple(dtypes), next((k for t, k in _WEAK if t in kinds), ""))
-
-
-def common(*dtypes: np.dtype) -> np.dtype:
-    """The common dtype of arrays: NumPy's, or that of docs/numerics.md for bfloat16."""
-    return _core.promote(dtypes, "")
 
 
 def number(op: str, name: str, value, dtype: np.dtype) -> np.ndarray:
@@ -376,8 +361,10 @@ def _wrong_shape(op: str, given, wanted) -> ValueError:
     return ValueError(f"{op}: the output has shape {given}, expected {wanted}")
 
 
-def store(op: str, out, target: np.ndarray, result: np.ndarray):
-    """Copies a finished result into an `out` of another dtype or byte order."""
+def store(op: str, out, target: np.ndarray, result: np.ndarray, spreads: int = 0):
+    """Copies a finished result into an `out` of another dtype, byte order or shape."""
+    if spreads:
+        result = np.broadcast_to(result, target.shape)
     if result.shape != target.shape:
         raise _wrong_shape(op, target.shape, result.shape)
     if _core.casts(result.dtype, target.dtype):
@@ -386,11 +373,6 @@ def store(op: str, out, target: np.ndarray, result: np.ndarray):
     with np.errstate(all="ignore"):
         np.copyto(target, result, casting="same_kind")
     return out
-
-
-def scalar(result):
-    """A full result of host arrays is a NumPy scalar, as in NumPy."""
-    return result[()] if isinstance(result, np.ndarray) and result.ndim == 0 else result
 
 
 def kernel_name(op: str, kernel) -> str:

@@ -9,7 +9,7 @@ pytest.importorskip("_testcapi")
 
 CALLS = [
     '_core.ladder("transpose", "cpu")',
-    '_core.time("add", (a, a), None, None, CPU, "naive", None, 0, 3, False)',
+    '_core.Call("add", (a, a), device="cpu", kernel="naive").time(0, 3, False)',
     '_core.Call("add", (a, a), device="cpu").plan()',
     '[sorted(d) for d in _core.devices("cpu")]',
     "_core.ops()",

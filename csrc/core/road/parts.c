@@ -370,12 +370,11 @@ gop_status gop_run(const gop_call *call, const gop_run_options *options)
     }
     /* Kernels that validate may find an error, or data other than assumed, or have no memory to
      * report it. Then the call runs again, at last with the check first. */
-    int64_t assumed = op->defer ? op->defer(call, options) : 0;
-    int is_last = assumed == 0;
-    gop_status status = gop_run_phases(call, options, run_either_way, &assumed);
-    while (!is_last && (status == GOP_REFUSED || gop_lacks_memory(status))) {
-        is_last = assumed == 0;
+    int64_t assumed = op->defer ? op->defer(call, options) : 0, tried;
+    gop_status status;
+    do {
+        tried = assumed;
         status = gop_run_phases(call, options, run_either_way, &assumed);
-    }
+    } while (tried && (status == GOP_REFUSED || gop_lacks_memory(status)));
     return status == GOP_NO_DEVICE_MEMORY ? run_parts(call, options) : status;
 }

@@ -130,12 +130,16 @@ static gop_status check_place(const gop_ctx *ctx, const char *op, const char *wh
 }
 
 /* Gives a dense layout at an address to come, a multiple of 256 as every allocation is. */
-static void lay_out(const gop_ctx *ctx, const gop_array *source, gop_array *array,
-                    gop_staged *staged)
+static void lay_out(gop_road *r, const gop_array *source, gop_array *array, gop_staged *staged)
 {
+    if (!r->staged) { /* this is the first */
+        memset(r->in, 0, sizeof r->in);
+        memset(r->out, 0, sizeof r->out);
+    }
+    r->staged = 1;
     staged->source = source;
     staged->bytes = gop_array_dense(source, array);
-    array->where = ctx->device;
+    array->where = r->ctx->device;
     array->data = (void *)256;
 }
 
@@ -145,7 +149,7 @@ static gop_status stage_input(gop_road *r, int i)
     gop_array_assign(&r->task.in[i], source);
     if (lies_well(r->ctx, source, r->op->casts)) return GOP_OK;
     GOP_TRY(check_place(r->ctx, gop_call_name(r->call), "input", i, source));
-    lay_out(r->ctx, source, &r->task.in[i], &r->in[i]);
+    lay_out(r, source, &r->task.in[i], &r->in[i]);
     return GOP_OK;
 }
 
@@ -155,7 +159,7 @@ static int needs_copy(const gop_road *r, const gop_array *out)
 {
     for (int i = 0; i < r->call->nin; i++) {
         const gop_array *in = &r->source[i];
-        if (r->in[i].source || !gop_array_may_overlap(in, out)) continue;
+        if ((r->staged && r->in[i].source) || !gop_array_may_overlap(in, out)) continue;
         if (!(r->op->in_place && gop_array_same_layout(in, out))) return 1;
     }
     return 0;
@@ -174,33 +178,17 @@ static gop_status stage_output(gop_road *r, int o, int copies)
                         op);
     if (lies_well(r->ctx, source, 0) && !copies) return GOP_OK;
     if (!copies) GOP_TRY(check_place(r->ctx, op, "output", o, source));
-    lay_out(r->ctx, source, &r->task.out[o], &r->out[o]);
+    lay_out(r, source, &r->task.out[o], &r->out[o]);
     return GOP_OK;
 }
 
-/* Whether kernels can use every array in place, as they mostly can. An output that was made for
- * the call shares no memory with its inputs. */
-static int is_in_place(const gop_road *r, int made)
-{
-    const int on_host = r->ctx->backend->facts & GOP_HOST_MEMORY;
-    int all = made && (on_host || lies_well(r->ctx, &r->call->out[0], 0));
-    for (int i = 0; all && i < r->call->nin; i++)
-        all = lies_well(r->ctx, &r->source[i], r->op->casts);
-    return all;
-}
-
+/* `made`: the only output was made for the call, and shares no memory with its inputs. */
 static gop_status stage(gop_road *r, int made)
 {
     const gop_call *call = r->call;
-    r->staged = !is_in_place(r, made);
-    if (!r->staged) {
-        for (int i = 0; i < call->nin; i++) gop_array_assign(&r->task.in[i], &r->source[i]);
-        gop_array_assign(&r->task.out[0], &call->out[0]);
-        return GOP_OK;
-    }
-    memset(r->in, 0, sizeof r->in);
-    memset(r->out, 0, sizeof r->out);
     for (int i = 0; i < call->nin; i++) GOP_TRY(stage_input(r, i));
+    if (made && lies_well(r->ctx, &call->out[0], 0))
+        return gop_array_assign(&r->task.out[0], &call->out[0]), GOP_OK;
     /* A result that rests on an assumption waits until kernels have verified it. */
     const int may_be_dropped = r->task.finding < 0 && !made;
     for (int o = 0; o < call->nout; o++)
@@ -208,10 +196,10 @@ static gop_status stage(gop_road *r, int made)
     return GOP_OK;
 }
 
-/* Whether any result goes to the host, so that the call has to wait for it. */
+/* Whether the call has to wait: any result goes to the host, or a device has no streams. */
 static int waits_for_host(const gop_road *r)
 {
-    int waits = !(r->ctx->backend->facts & GOP_STREAMS);
+    int waits = !(r->ctx->backend->facts & (GOP_STREAMS | GOP_HOST_MEMORY));
     for (int o = 0; r->staged && o < r->task.nout; o++)
         waits |= r->out[o].source && gop_array_on_host(r->out[o].source);
     return waits;
@@ -255,26 +243,16 @@ gop_status gop_plan_call(gop_road *r, const gop_run_options *options, int timing
 
 /* ---- acquire: scratch memory ---- */
 
-/* On a GPU, allocating and freeing scratch memory costs more than a launch, so a context keeps
- * it for its next call. Work on the stream of device arrays runs in the order of the calls:
- * each may reuse the scratch memory of the one before. One block for each context serves all
- * but the largest calls. */
+/* On a GPU, allocating and freeing scratch memory costs more than a launch. So its backend
+ * keeps small blocks of calls on device arrays, as it keeps those of the arrays. They are of
+ * one size: each such call finds the block of the one before. */
 enum { KEPT_BYTES = 64 << 10 };
 
-/* A context belongs to one thread at a time, and lives as long as the process, as its block. */
-typedef struct block {
-    struct block *next;
-    const gop_ctx *ctx;
-    void *memory; /* made at first use */
-    int taken;    /* a call uses it; meanwhile a signal's handler may make another call */
-} block;
-
-static _Atomic(block *) blocks;
-
 /* GPUOPS_KEEP_SCRATCH=0: every call gets memory of its own, so that tools see where it ends. */
-static int wanted(void)
+static int keeps(const gop_ctx *ctx, size_t bytes, int in_order)
 {
     static atomic_int known; /* 0: not yet */
+    if (!in_order || !ctx->backend->keep || bytes > KEPT_BYTES) return 0;
     int is = atomic_load_explicit(&known, memory_order_relaxed);
     if (!is) {
         const char *wish = getenv("GPUOPS_KEEP_SCRATCH");
@@ -284,42 +262,12 @@ static int wanted(void)
     return is > 0;
 }
 
-static block *find_block(const gop_ctx *ctx)
-{
-    block *kept = atomic_load_explicit(&blocks, memory_order_acquire);
-    while (kept && kept->ctx != ctx) kept = kept->next;
-    return kept;
-}
-
-static block *add_block(const gop_ctx *ctx)
-{
-    block *const added = malloc(sizeof *added);
-    if (!added) return NULL;
-    *added = (block){atomic_load(&blocks), ctx, NULL, 0};
-    while (!atomic_compare_exchange_weak(&blocks, &added->next, added)) continue;
-    return added;
-}
-
-/* `in_order`: its work runs in order with that of all calls whose scratch memory is kept. */
-static gop_status take_scratch(gop_ctx *ctx, size_t bytes, int in_order, void **memory)
-{
-    const gop_backend *backend = ctx->backend;
-    block *kept = NULL;
-    if (in_order && bytes <= KEPT_BYTES && wanted() && !(kept = find_block(ctx)))
-        kept = add_block(ctx);
-    if (!kept || kept->taken) return backend->alloc(ctx, bytes, memory);
-    if (!kept->memory) GOP_TRY(backend->alloc(ctx, KEPT_BYTES, &kept->memory));
-    kept->taken = 1;
-    *memory = kept->memory;
-    return GOP_OK;
-}
-
 /* Hands it back once the call's work is enqueued. */
-static void give_scratch(gop_ctx *ctx, void *memory)
+static void give_scratch(gop_ctx *ctx, const gop_task *task, int in_order)
 {
-    block *kept = find_block(ctx);
-    if (kept && kept->memory == memory) kept->taken = 0;
-    else ctx->backend->release(ctx, memory);
+    if (!task->scratch) return;
+    if (!keeps(ctx, task->plan->scratch, in_order)) ctx->backend->release(ctx, task->scratch);
+    else ctx->backend->keep(ctx, task->scratch, KEPT_BYTES);
 }
 
 /* Gets the task's scratch memory. `may_change`: if there is none, another kernel may run. */
@@ -330,7 +278,8 @@ static gop_status acquire_scratch(gop_ctx *ctx, gop_task *task, const gop_row **
     for (;;) {
         /* A call without results runs no kernel. */
         if (plan->scratch == 0 || gop_array_size(&task->out[0]) == 0) return GOP_OK;
-        const gop_status status = take_scratch(ctx, plan->scratch, in_order, &task->scratch);
+        const size_t bytes = keeps(ctx, plan->scratch, in_order) ? KEPT_BYTES : plan->scratch;
+        const gop_status status = ctx->backend->alloc(ctx, bytes, &task->scratch);
         if (!gop_lacks_memory(status) || !may_change) return status;
         if (gop_choose_before(ctx, task, row, plan) != GOP_OK) return status;
     }
@@ -385,7 +334,7 @@ static void give_back(gop_road *r)
     if (r->staged) give_back_operands(r->ctx, r->in, r->task.nin);
     if (r->staged) give_back_operands(r->ctx, r->out, r->task.nout);
     if (r->findings) r->ctx->backend->release(r->ctx, r->findings);
-    if (r->task.scratch) give_scratch(r->ctx, r->task.scratch);
+    give_scratch(r->ctx, &r->task, r->in_order);
 }
 
 /* ---- run: upload and launch ---- */
@@ -451,7 +400,7 @@ static __attribute__((noinline)) gop_status run_on_device(gop_ctx *ctx, const go
     GOP_TRY(gop_choose(ctx, &task, NULL, 0, &row, &plan));
     gop_status status = acquire_scratch(ctx, &task, &row, &plan, 1, 1);
     if (status == GOP_OK) status = gop_launch_steps(ctx, &task);
-    if (task.scratch) give_scratch(ctx, task.scratch);
+    give_scratch(ctx, &task, 1);
     return status;
 }
 
@@ -506,7 +455,6 @@ gop_status gop_fetch_from_anywhere(const gop_array *device, const gop_array *hos
 gop_status gop_download(gop_road *r)
 {
     gop_ctx *const ctx = r->ctx;
-    if (!r->staged && ctx->backend->facts & GOP_HOST_MEMORY) return GOP_OK; /* all is done */
     for (int o = 0; r->staged && o < r->task.nout; o++) {
         const gop_array *to = r->out[o].source, *from = &r->task.out[o];
         if (!to || !r->out[o].bytes || r->out[o].zero_copy) continue;

@@ -16,7 +16,7 @@
  * where each one ends. */
 static int pool_wanted(void)
 {
-    const char *wish = getenv("GPUOPS_CUDA_POOL");
+    static const char *const wish = getenv("GPUOPS_CUDA_POOL");
     return !wish || strcmp(wish, "0") != 0;
 }
 
@@ -75,7 +75,7 @@ static gop_status out_of_memory(gop_cuda_thread *t, size_t bytes)
 
 static int is_kept(const gop_cuda_thread *t, size_t bytes)
 {
-    return t->pool && t->stream == cudaStreamLegacy && bytes <= GOP_CUDA_SPARE_BYTES;
+    return pool_wanted() && t->stream == cudaStreamLegacy && bytes <= GOP_CUDA_SPARE_BYTES;
 }
 
 /* Takes spare block k away from the others. */
