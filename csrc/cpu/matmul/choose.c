@@ -13,23 +13,22 @@ static int matmul_is_cheap_in_place(const gop_ctx *ctx, const gop_task *task)
 {
     enum {
         LONG_ROW_OF_B = 256, /* bytes; complex numbers count twice */
-        NEAR_TERMS = 64 /* whose lines of a the first-level cache keeps for a vector of b */
+        OWN_ROW = 512,       /* bytes of a's row, if b is its transpose */
+        NEAR_TERMS = 64,     /* whose lines of a the first-level cache keeps */
+        NEAR = 1 << 20       /* bytes of an a that the second-level cache keeps */
     };
     const gop_dtype dtype = task->out[0].dtype;
     const int is_complex = gop_dtype_kind(dtype) == 'c';
     const int64_t item = gop_dtype_size(dtype);
     const int rows = is_complex ? COMPLEX_ROWS : ROWS;
-    sides s = sides_of(&task->geometry.gemm, 0);
+    sides s;
     (void)ctx;
-    if (!is_direct(&s, item, rows)) {
-        const int is_small = is_laid_out(&s);
-        s = sides_of(&task->geometry.gemm, 1);
-        /* The plan refuses the call, and says why. */
-        if (!is_small && !is_direct(&s, item, rows) && !is_laid_out(&s)) return 1;
-    }
-    if (s.n * item << is_complex < LONG_ROW_OF_B) return 1;
-    const int is_near = s.a_col == 1 || s.k <= NEAR_TERMS || s.m <= rows;
-    return is_near && !is_own_transpose(task->call);
+    /* The plan refuses the call, and says why. */
+    if (!direct_way(&task->geometry.gemm, dtype, &s)) return 1;
+    if (is_own_transpose(task->call)) return s.n * item < OWN_ROW;
+    if (s.a_col == 1 || s.k <= NEAR_TERMS || s.m <= rows) return 1;
+    return s.n * item << is_complex < LONG_ROW_OF_B &&
+           (is_complex || s.m * s.k * item <= NEAR);
 }
 
 /* Whether integers are few lines times few that run along the sum. The loop of naive is vectors
