@@ -87,7 +87,7 @@ static ALWAYS_INLINE void FN(direct_rows)(const int rows, int64_t cols, int64_t 
                                           const R *b, R *out, const direct *p, int is_first)
 {
     enum { N = FN(LANES) };
-    const int most = rows == 1 ? FN(WIDEST) : rows <= 3 ? FN(WIDEST) / 2 : 1;
+    const int most = rows == 1 ? FN(WIDEST) : rows <= 6 ? FN(WIDEST) / 2 : 1;
 #define BLOCK(v)                                                                               \
     if (v <= most || v <= FN(NV))                                                              \
         for (; left > (v - 1) * N; left -= v * N, b += v * N, out += v * N) FN(direct_block)   \
@@ -157,22 +157,17 @@ static void FN(half_panel)(int rows, int64_t cols, int64_t kc, const R *a, const
 
 /* A few sums would each wait for their last term. So CHAINS segments of l run at the same time,
  * with the same bits as one after the other. */
-static void FN(direct_chains)(int rows, int64_t cols, const R *a, const R *b, R *out,
-                              const direct *p, int is_first)
+static void FN(direct_chains)(int rows, int vectors, int64_t cols, const R *a, const R *b,
+                              R *out, const direct *p, int is_first)
 {
-#define CASE(r)                                                                                \
-    case r:                                                                                    \
-        if (r <= FN(FEW))                                                                      \
-            FN(direct_block)(r, 1, CHAINS, EACH * cols, KC, a, b, out, p, is_first);           \
+    const int64_t last = EACH * cols - (vectors - 1) * FN(LANES);
+#define CASE(r, v)                                                                             \
+    case 8 * r + v:                                                                            \
+        if (r * v <= FN(FEW))                                                                  \
+            FN(direct_block)(r, v, CHAINS, last, KC, a, b, out, p, is_first);                  \
         break;
-    const int64_t more = EACH * cols - FN(LANES);
-    if (more > 0) {
-        if (rows == 1) FN(direct_block)(1, FN(NV), CHAINS, more, KC, a, b, out, p, is_first);
-        else FN(direct_block)(2, FN(NV), CHAINS, more, KC, a, b, out, p, is_first);
-        return;
-    }
-    switch (rows) {
-        CASE(1) CASE(2) CASE(3) CASE(4)
+    switch (8 * rows + vectors) {
+        CASE(1, 1) CASE(2, 1) CASE(3, 1) CASE(4, 1) CASE(1, 2) CASE(2, 2) CASE(1, 3) CASE(1, 4)
     }
 #undef CASE
 }
@@ -194,7 +189,25 @@ static void FN(lay_out)(const direct *p, const T *b, T *rows)
 static void FN(spread)(int64_t rows, int64_t cols, const R *block, R *out, const direct *p,
                        int is_first)
 {
-    for (int64_t j = 0; j < cols; j++)
+    enum { N = FN(LANES) };
+    const int is_square = VECTOR == 64 && !IS_COMPLEX && p->s.out_row == 1;
+    for (int64_t i = 0; i < rows && is_square; i += N)
+        for (int64_t j = 0; j < cols; j += N) {
+            const int64_t high = gop_smaller(rows - i, N), wide = gop_smaller(cols - j, N);
+            U square[N];
+#pragma GCC unroll 16
+            for (int x = 0; x < N; x++)
+                square[x] = x < high ? UFN(load)(block + (i + x) * p->cols + j, wide) : (U){0};
+            UFN(square)(square);
+#pragma GCC unroll 16
+            for (int x = 0; x < N; x++) {
+                R *const to = out + i + (j + x) * p->s.out_col;
+                if (x >= wide) break;
+                if (!is_first) square[x] = (U)((V)UFN(load)(to, high) + (V)square[x]);
+                UFN(store)(to, high, square[x]);
+            }
+        }
+    for (int64_t j = 0; j < cols && !is_square; j++)
         for (int64_t i = 0; i < rows; i++) {
             R *const to = out + i * p->s.out_row + j * p->s.out_col;
             const R sum = block[i * p->cols + j];
@@ -220,7 +233,7 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
         const int64_t most = is_narrow ? FN(NARROW_MR) : FN(MR);
         const int64_t panels = (rows + most - 1) / most;
         const int vectors = (int)((EACH * cols + FN(LANES) - 1) / FN(LANES));
-        const int is_few = !p->spreads && vectors <= FN(NV) && rows * vectors <= FN(FEW);
+        const int is_few = !p->spreads && rows * vectors <= FN(FEW);
         const T *const a = (const T *)p->a + at.offset[p->s.is_swapped] + i0 * p->s.a_row;
         const T *b = (const T *)p->b + at.offset[!p->s.is_swapped];
         T *const out =
@@ -232,7 +245,7 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
         }
         b += j0;
         for (; is_few && p->l_end - l0 >= CHAINS * KC; l0 += CHAINS * KC) FN(direct_chains)
-        ((int)rows, cols, (const R *)(a + l0 * p->s.a_col), (const R *)(b + l0 * p->s.b_row),
+        ((int)rows, vectors, cols, (const R *)(a + l0 * p->s.a_col), (const R *)(b + l0 * p->s.b_row),
          (R *)out, p, l0 == 0);
         while (l0 < p->l_end || l0 == 0) {
             const int64_t kc = gop_smaller(p->l_end - l0, KC);
@@ -291,31 +304,6 @@ typedef struct direct {
     void *out, *scratch;
     int64_t l_begin, l_end;
 } direct;
-
-/* Walks through the offsets of a batch's products. */
-typedef struct walk {
-    int64_t batch, inner;
-    int64_t offset[3]; /* a, b, out */
-} walk;
-
-static walk walk_from(const gop_gemm *g, int64_t batch)
-{
-    walk at = {.batch = batch};
-    batch_offsets(g, batch, &at.offset[0], &at.offset[1], &at.offset[2]);
-    at.inner = g->batch_rank ? batch % g->extent[g->batch_rank - 1] : 0;
-    return at;
-}
-
-static inline void walk_on(const gop_gemm *g, walk *at)
-{
-    const int last = g->batch_rank - 1;
-    if (last >= 0 && ++at->inner < g->extent[last]) {
-        at->batch++;
-        at->offset[0] += g->a[last], at->offset[1] += g->b[last], at->offset[2] += g->out[last];
-    } else {
-        *at = walk_from(g, at->batch + 1);
-    }
-}
 
 /* Transposes `lines` contiguous lines of k items to k lines that are `width` apart, a multiple
  * of a vector. */

@@ -84,6 +84,55 @@ static ALWAYS_INLINE void FN(dot_lines)(const int lines, int64_t count, const R 
 #undef TURNED
 }
 
+/* The same for lines of at most DOT_BYTES, in `parts` vectors: a lane has one term. As many
+ * numbers as a vector has lanes fold together. */
+static ALWAYS_INLINE void FN(dot_short)(const int parts, int64_t outputs, int64_t count,
+                                        const R *b, int64_t line, const R *x, R *out,
+                                        int64_t out_step)
+{
+    enum { N = FN(N), EACH_TIME = N / EACH };
+    V with[EACH][FN(PARTS)];
+#pragma GCC unroll 16
+    for (int v = 0; v < parts; v++) {
+        with[0][v] = (V)UFN(load)(x + v * N, lanes_left(count - v * N, N));
+#if IS_COMPLEX /* the imaginary parts' products are subtracted */
+        with[1][v] = VFN(swap)(with[0][v]);
+        with[0][v] = VFN(swap)(VFN(times_i)(with[0][v]));
+#endif
+    }
+    for (int64_t j = 0; j < outputs; j += EACH_TIME, b += EACH_TIME * line) {
+        const int64_t left = gop_smaller(outputs - j, EACH_TIME);
+        V sum[N], all;
+#pragma GCC unroll 16
+        for (int i = 0; i < EACH_TIME; i++) {
+            V term[EACH][FN(PARTS)];
+            const R *const from = b + (i < left ? i : 0) * line;
+#pragma GCC unroll 16
+            for (int v = 0; v < parts; v++) {
+                const V here = (V)UFN(load)(from + v * N, lanes_left(count - v * N, N));
+#pragma GCC unroll 2
+                for (int e = 0; e < EACH; e++)
+                    term[e][v] = VFN(fma)(here, with[e][v], (V){0});
+            }
+#pragma GCC unroll 2
+            for (int e = 0; e < EACH; e++) {
+#pragma GCC unroll 4
+                for (int d = parts / 2; d > 0; d /= 2)
+#pragma GCC unroll 16
+                    for (int v = 0; v < d; v++) term[e][v] += term[e][v + d];
+                sum[EACH * i + e] = term[e][0];
+            }
+        }
+        all = VFN(fold)(sum);
+        if (out_step == 1) {
+            UFN(store)(out + EACH * j, EACH * left, (U)all);
+            continue;
+        }
+        for (int64_t i = 0; i < left; i++)
+            memcpy(out + EACH * (j + i) * out_step, (const R *)&all + EACH * i, sizeof(T));
+    }
+}
+
 /* Computes `outputs` outputs from one segment of l. */
 static void FN(dots)(int64_t outputs, int64_t count, const T *b, int64_t line, const T *x,
                      T *out, int64_t out_step)
@@ -92,6 +141,14 @@ static void FN(dots)(int64_t outputs, int64_t count, const T *b, int64_t line, c
     T sums[DOT_LINES];
     int64_t j = 0;
     count *= EACH, line *= EACH;
+    if (count * (int64_t)sizeof(R) <= DOT_BYTES / EACH) {
+        R *const to = (R *)out;
+        if (count <= FN(N)) FN(dot_short)(1, outputs, count, from, line, with, to, out_step);
+        else if (count <= FN(PARTS) / 2 * FN(N))
+            FN(dot_short)(FN(PARTS) / 2, outputs, count, from, line, with, to, out_step);
+        else FN(dot_short)(FN(PARTS), outputs, count, from, line, with, to, out_step);
+        return;
+    }
     for (; j + DOT_LINES <= outputs; j += DOT_LINES) {
         FN(dot_lines)(DOT_LINES, count, from + j * line, line, with, (R *)sums);
         for (int r = 0; r < DOT_LINES; r++) out[(j + r) * out_step] = sums[r];

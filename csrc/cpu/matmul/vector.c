@@ -93,14 +93,15 @@ static void FN(vector_pieces)(void *argument, int64_t begin, int64_t end, int wo
     const thin *const p = argument;
     T *const own = (T *)(void *)(p->scratch + (size_t)worker * p->own);
     int64_t packed = -1; /* the part of a that `own` holds */
+    walk with = walk_from(p->gemm, begin / p->pieces);
     for (int64_t t = begin; t < end; t++) {
-        const int64_t at = t / p->pieces, segment = t % p->segments, l0 = segment * p->segment;
+        const int64_t segment = t % p->segments, l0 = segment * p->segment;
         const int64_t count = gop_smaller(p->s.k - l0, p->segment);
         const int64_t j0 = t % p->pieces / p->segments * p->width;
         const int64_t width = gop_smaller(p->s.n - j0, p->width);
-        const int64_t part = at * p->segments + segment;
-        int64_t offset[3], row = p->s.out_row, step = p->s.out_col;
-        batch_offsets(p->gemm, at, &offset[0], &offset[1], &offset[2]);
+        if (t > begin && t % p->pieces == 0) walk_on(p->gemm, &with);
+        const int64_t part = with.batch * p->segments + segment, *const offset = with.offset;
+        int64_t row = p->s.out_row, step = p->s.out_col;
         const T *x = (const T *)p->a + offset[p->s.is_swapped] + l0 * p->s.a_col;
         const T *b = (const T *)p->b + offset[!p->s.is_swapped] + j0 * p->s.b_col;
         T *out = (T *)p->out + offset[2] + j0 * step;
@@ -234,19 +235,22 @@ enum { DOTS = 1, FEW_DOTS, SWEEPS }; /* ways to read b */
 
 static int way_of(const sides *p, gop_dtype dtype)
 {
-    enum { SHORTEST = 64, LINES = 16, CACHED = 512 << 10, NARROWEST = 4, TALL = 1 << 16 };
+    enum { SHORTEST = 64, SHORT = 8, LINES = 16, CACHED = 512 << 10, NARROWEST = 4, TALL = 1 << 16 };
     const int64_t item = gop_dtype_size(dtype);
     const int is_real = gop_dtype_kind(dtype) != 'c';
     const int is_cached = p->n <= CACHED / item / (p->k + 1);
     const int64_t most = !is_real ? DOT_ROWS : is_cached ? MOST_ROWS : MOST_ROWS - 1;
     if (p->m <= most && p->b_row == 1 && p->k >= SHORTEST && (p->m == 1 || p->n >= LINES))
         return DOTS;
+    if (p->m == 1 && p->b_row == 1 && p->k >= SHORT && p->n >= SHORT) return DOTS;
     if (p->a_col == 1 && p->b_row == 1 && p->k >= FEW_TERMS && p->k >= 2 * p->n &&
         p->m <= p->n && p->n <= (is_real ? FEW_LINES : FEW_COMPLEX))
         return FEW_DOTS;
     const int is_large = p->m == 1 || p->n * item > CACHED / (p->k + 1) * 4;
+    /* What direct sums in registers; only real numbers have the same bits there. */
+    const int64_t narrow = is_real && VECTOR == 64 ? 4 * VECTOR / item : NARROWEST - 1;
     const int is_wide =
-        p->n >= SHORTEST || (p->m == 1 && p->n >= NARROWEST && p->k >= TALL / p->n);
+        p->n >= SHORTEST || (p->m == 1 && p->n > narrow && p->k >= TALL / p->n);
     return p->m <= SWEPT_ROWS && p->k >= (p->m == 1 ? 1 : SWEEP_LINES) && p->b_col == 1 &&
                    p->out_col == 1 && is_wide && is_large
                ? SWEEPS
