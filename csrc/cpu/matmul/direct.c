@@ -356,21 +356,27 @@ static int is_near(const sides *s, int64_t item, int rows)
  * columns of out that are apart if else a would be read across its lines, or b be copied. */
 static int direct_way(const gop_gemm *g, gop_dtype dtype, sides *s)
 {
-    enum { SMALL = 1 << 13, LEAST_ROWS = 2, LEAST_COLS = 32, LEAST_TERMS = 16 };
+    enum { SMALL = 1 << 13, LEAST_ROWS = 2, LEAST_LINE = 96, LEAST_TERMS = 16 };
     const int64_t item = gop_dtype_size(dtype);
     const int is_complex = gop_dtype_kind(dtype) == 'c';
     const int rows = is_complex ? COMPLEX_ROWS : ROWS;
     const sides both[2] = {sides_of(g, 0), sides_of(g, 1)};
     for (int i = 0; i < 2 && !is_complex; i++) {
         *s = both[i];
-        if (s->m > 1 && s->m <= rows && s->n >= LEAST_COLS && s->k >= LEAST_TERMS &&
-            s->b_col == 1 && s->b_row != 1 && s->out_col != 1)
+        if (s->m > 1 && s->m <= rows && s->n * item >= LEAST_LINE && s->k > 1 &&
+            s->b_col == 1 && s->b_row != 1 && s->out_col != 1 &&
+            (s->k >= LEAST_TERMS || 2 * s->m * item <= VECTOR))
             return SPREAD;
     }
     for (int i = 0; i < 2; i++) {
         *s = both[i];
-        if ((s->n == 1 || (s->b_col == 1 && s->out_col == 1)) && is_near(s, item, rows))
+        if ((s->n == 1 ? s->a_col == 1 : s->b_col == 1 && s->out_col == 1) &&
+            is_near(s, item, rows))
             return AS_IT_LIES;
+    }
+    for (int i = 0; i < 2; i++) {
+        *s = both[i];
+        if (s->n == 1 && is_near(s, item, rows)) return AS_IT_LIES;
     }
     for (int i = 0; i < 2; i++) {
         *s = both[i];

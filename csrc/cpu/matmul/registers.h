@@ -257,6 +257,17 @@ static ALWAYS_INLINE vector_f64 vector_times_i_f64(vector_f64 v)
     return (vector_f64)((vector_u64)vector_swap_f64(v) ^ sign);
 }
 
+/* Negates every other lane, from the second on: the imaginary parts. */
+static ALWAYS_INLINE vector_f32 vector_minus_odd_f32(vector_f32 v)
+{
+    return vector_swap_f32(vector_times_i_f32(v));
+}
+
+static ALWAYS_INLINE vector_f64 vector_minus_odd_f64(vector_f64 v)
+{
+    return vector_swap_f64(vector_times_i_f64(v));
+}
+
 /* Transposes a square: squares of d x d lanes are swapped, for each power of two d. The lane
  * numbers are tables; computed, they would be built anew at each use. */
 #define TURN_SIXTEEN(of, lanes, d)                                                             \
