@@ -122,9 +122,11 @@ static ALWAYS_INLINE void FN(dot_short)(const int parts, int64_t whole, int64_t 
                 sum[v / FN(PARTS)][v % FN(PARTS)] = (V){0};
             for (int64_t l = 0; l < whole; l += STEP)
 #pragma GCC unroll 16
-                for (int v = 0; v < FN(PARTS); v++)
+                for (int v = 0; v < FN(PARTS); v++) {
+                    __builtin_prefetch((const char *)(from + l + v * N) + 2 * AHEAD);
                     FN(dot_vector)(*(const FN(anywhere) *)(from + l + v * N),
                                    *(const FN(anywhere) *)(x + l + v * N), sum, v);
+                }
 #pragma GCC unroll 16
             for (int v = 0; v < parts; v++)
                 FN(dot_vector)((V)UFN(load)(from + whole + v * N, lanes_left(count - v * N, N)),
@@ -305,25 +307,6 @@ static ALWAYS_INLINE void FN(dot_tiles)(const int rows, int64_t outputs, int64_t
 }
 #endif
 
-/* The same as dots, for each of `rows` rows of x. */
-static void FN(dots_of_rows)(int64_t rows, int64_t outputs, int64_t count, const T *b,
-                             int64_t line, const T *x, int64_t x_row, T *out, int64_t out_row,
-                             int64_t out_step)
-{
-#if !IS_COMPLEX
-#define CASE(r)                                                                                \
-    case r:                                                                                    \
-        FN(dot_tiles)(r, outputs, count, b, line, x, x_row, out, out_row, out_step);           \
-        return;
-    switch (rows) {
-        CASE(2) CASE(3) CASE(4)
-    }
-#undef CASE
-#endif
-    for (int64_t i = 0; i < rows; i++)
-        FN(dots)(outputs, count, b, line, x + i * x_row, out + i * out_row, out_step);
-}
-
 /* Multiplies one segment of `rows` lines of x by `outputs` lines of b, in a grid of nearly
  * equal tiles. If b is x, only tiles that reach above the diagonal are computed. */
 static void FN(dots_of_few)(int64_t rows, int64_t outputs, int64_t count, const T *b,
@@ -356,6 +339,29 @@ static void FN(dots_of_few)(int64_t rows, int64_t outputs, int64_t count, const 
     for (int64_t i = 0; i < rows; i++)
         FN(dots)(outputs, count, b, line, x + i * x_row, out + i * out_row, out_step);
 #endif
+}
+
+/* The same as dots, for each of `rows` rows of x. */
+static void FN(dots_of_rows)(int64_t rows, int64_t outputs, int64_t count, const T *b,
+                             int64_t line, const T *x, int64_t x_row, T *out, int64_t out_row,
+                             int64_t out_step)
+{
+#if !IS_COMPLEX
+#define CASE(r)                                                                                \
+    case r:                                                                                    \
+        FN(dot_tiles)(r, outputs, count, b, line, x, x_row, out, out_row, out_step);           \
+        return;
+    switch (rows) {
+        CASE(2) CASE(3) CASE(4)
+    }
+#undef CASE
+    if (rows > 1) {
+        FN(dots_of_few)(rows, outputs, count, b, line, x, x_row, out, out_row, out_step, 0);
+        return;
+    }
+#endif
+    for (int64_t i = 0; i < rows; i++)
+        FN(dots)(outputs, count, b, line, x + i * x_row, out + i * out_row, out_step);
 }
 #endif
 

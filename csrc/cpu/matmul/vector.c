@@ -87,6 +87,23 @@ static void FN(sweeps)(const thin *p, int64_t kc, const T *a, const T *b, int64_
      x + i * KC + l, b + l * p->s.b_row, p->s.b_row, sums + i * sums_row, sums_row, l == 0);
 }
 
+/* Copies a's rows, `apart` each. Those that lie across l are transposed in registers. */
+static void FN(pack_rows)(const thin *p, int64_t count, const T *x, T *own, int64_t apart)
+{
+#if !IS_COMPLEX
+    if (p->s.a_row == 1 && p->s.a_col != 1) {
+        FN(pack_squares)(x, p->s.a_col, (int)count, p->s.m, (int)apart, own);
+        return;
+    }
+#endif
+    for (int64_t i = 0; i < p->s.m; i++)
+        if (p->s.a_col == 1)
+            memcpy(own + i * apart, x + i * p->s.a_row, (size_t)count * sizeof(T));
+        else
+            for (int64_t l = 0; l < count; l++)
+                own[i * apart + l] = x[i * p->s.a_row + l * p->s.a_col];
+}
+
 /* Computes pieces [begin, end) of all products. */
 static void FN(vector_pieces)(void *argument, int64_t begin, int64_t end, int worker)
 {
@@ -114,14 +131,9 @@ static void FN(vector_pieces)(void *argument, int64_t begin, int64_t end, int wo
             FN(sweeps)(p, count, x, b, width, own, out, row);
             continue;
         }
-        const int64_t apart = p->is_packed ? count + APART : p->s.a_row;
+        const int64_t apart = p->is_packed ? round_up(count, APART) + APART : p->s.a_row;
         if (p->is_packed) {
-            for (int64_t i = 0; i < p->s.m && packed != part; i++)
-                if (p->s.a_col == 1)
-                    memcpy(own + i * apart, x + i * p->s.a_row, (size_t)count * sizeof(T));
-                else
-                    for (int64_t l = 0; l < count; l++)
-                        own[i * apart + l] = x[i * p->s.a_row + l * p->s.a_col];
+            if (packed != part) FN(pack_rows)(p, count, x, own, apart);
             x = own;
         }
         if (p->is_few) FN(dots_of_few)
@@ -164,6 +176,7 @@ static void FN(vector_join)(void *argument, int64_t begin, int64_t end, int work
 
 #else
 #include "cpu/matmul/dots.h"
+#include "cpu/matmul/panels.h"
 #include "cpu/matmul/tiles.h"
 
 /* dots: terms of a segment; most rows of complex numbers. sweeps: lines of b and rows of a at a
@@ -235,14 +248,18 @@ enum { DOTS = 1, FEW_DOTS, SWEEPS }; /* ways to read b */
 
 static int way_of(const sides *p, gop_dtype dtype)
 {
-    enum { SHORTEST = 64, SHORT = 8, LINES = 16, CACHED = 512 << 10, NARROWEST = 4, TALL = 1 << 16 };
+    enum { SHORTEST = 64, SHORT = 8, DOTTED_ROWS = 8, LINES = 16, CACHED = 512 << 10, NARROWEST = 4, TALL = 1 << 16 };
     const int64_t item = gop_dtype_size(dtype);
     const int is_real = gop_dtype_kind(dtype) != 'c';
     const int is_cached = p->n <= CACHED / item / (p->k + 1);
     const int64_t most = !is_real ? DOT_ROWS : is_cached ? MOST_ROWS : MOST_ROWS - 1;
-    if (p->m <= most && p->b_row == 1 && p->k >= SHORTEST && (p->m == 1 || p->n >= LINES))
+    const int is_short = p->m == 1 ? p->k >= SHORT && p->n >= SHORT : is_real && p->k >= LINES;
+    if (p->b_row == 1 && p->m <= most && (p->m == 1 || p->n >= LINES) &&
+        (p->k >= SHORTEST || is_short))
         return DOTS;
-    if (p->m == 1 && p->b_row == 1 && p->k >= SHORT && p->n >= SHORT) return DOTS;
+    if (is_real && p->b_row == 1 && p->m <= DOTTED_ROWS && p->n >= 2 * LINES &&
+        p->k >= 2 * SHORTEST)
+        return DOTS;
     if (p->a_col == 1 && p->b_row == 1 && p->k >= FEW_TERMS && p->k >= 2 * p->n &&
         p->m <= p->n && p->n <= (is_real ? FEW_LINES : FEW_COMPLEX))
         return FEW_DOTS;
@@ -313,7 +330,7 @@ static gop_status matmul_vector_plan(const gop_ctx *ctx, const gop_task *task, g
         p->is_dots && (s.a_col != 1 || (p->is_few ? s.n > FEW_APART && meet : s.m > 1));
     p->own = (size_t)(item * s.m *
                       (!p->is_dots    ? KC
-                       : p->is_packed ? gop_smaller(s.k, p->segment) + APART
+                       : p->is_packed ? round_up(gop_smaller(s.k, p->segment), APART) + APART
                                       : 0));
     plan->scratch = (size_t)p->workers * p->own;
     if (p->segments > 1) plan->scratch += (size_t)(g->batches * s.m * s.n * p->segments * item);
