@@ -191,6 +191,23 @@ static void FN(spread)(int64_t rows, int64_t cols, const R *block, R *out, const
 {
     enum { N = FN(LANES) };
     const int is_square = VECTOR == 64 && !IS_COMPLEX && p->s.out_row == 1;
+    for (int64_t j = 0; j < cols && is_square && rows <= N / 2; j += N) {
+        const int64_t wide = gop_smaller(cols - j, N);
+        U lines[N / 2];
+#pragma GCC unroll 8
+        for (int x = 0; x < N / 2; x++)
+            lines[x] = x < rows ? UFN(load)(block + x * p->cols + j, wide) : (U){0};
+        UFN(squares)(lines);
+#pragma GCC unroll 16
+        for (int x = 0; x < N; x++) {
+            R *const to = out + (j + x) * p->s.out_col;
+            U sum = x < N / 2 ? lines[x] : UFN(join)(lines[x - N / 2], (U){0}, 1);
+            if (x >= wide) break;
+            if (!is_first) sum = (U)((V)UFN(load)(to, rows) + (V)sum);
+            UFN(store)(to, rows, sum);
+        }
+    }
+    if (is_square && rows <= N / 2) return;
     for (int64_t i = 0; i < rows && is_square; i += N)
         for (int64_t j = 0; j < cols; j += N) {
             const int64_t high = gop_smaller(rows - i, N), wide = gop_smaller(cols - j, N);

@@ -91,6 +91,21 @@ static void FN(sweeps)(const thin *p, int64_t kc, const T *a, const T *b, int64_
 static void FN(pack_rows)(const thin *p, int64_t count, const T *x, T *own, int64_t apart)
 {
 #if !IS_COMPLEX
+    enum { N = FN(N) };
+    for (int64_t l = 0; l < count && p->s.a_row == 1 && p->s.m <= N / 2; l += N) {
+        U lines[N / 2];
+#pragma GCC unroll 8
+        for (int i = 0; i < N / 2; i++) {
+            const T *const low = x + (l + i) * p->s.a_col, *const high = low + N / 2 * p->s.a_col;
+            lines[i] = UFN(join)(l + i < count ? UFN(load)(low, p->s.m) : (U){0},
+                                 l + i + N / 2 < count ? UFN(load)(high, p->s.m) : (U){0}, 0);
+        }
+        UFN(squares)(lines);
+#pragma GCC unroll 8
+        for (int i = 0; i < N / 2; i++)
+            if (i < p->s.m) UFN(store)(own + i * apart + l, N, lines[i]);
+    }
+    if (p->s.a_row == 1 && p->s.m <= N / 2) return;
     if (p->s.a_row == 1 && p->s.a_col != 1) {
         FN(pack_squares)(x, p->s.a_col, (int)count, p->s.m, (int)apart, own);
         return;
@@ -258,7 +273,7 @@ static int way_of(const sides *p, gop_dtype dtype)
         (p->k >= SHORTEST || is_short))
         return DOTS;
     if (is_real && p->b_row == 1 && p->m <= DOTTED_ROWS && p->n >= 2 * LINES &&
-        p->k >= 2 * SHORTEST)
+        p->k >= 4 * SHORTEST)
         return DOTS;
     if (p->a_col == 1 && p->b_row == 1 && p->k >= FEW_TERMS && p->k >= 2 * p->n &&
         p->m <= p->n && p->n <= (is_real ? FEW_LINES : FEW_COMPLEX))
