@@ -15,8 +15,10 @@ static int matmul_is_cheap_in_place(const gop_ctx *ctx, const gop_task *task)
         LONG_ROW_OF_B = 256, /* bytes; complex numbers count twice */
         OWN_ROW = 512,       /* bytes of a's row, if b is its transpose */
         NEAR_TERMS = 64,     /* whose lines of a the first-level cache keeps */
-        NEAR = 1 << 20,      /* bytes of an a that the second-level cache keeps, */
-        NEARER = 1 << 19     /* and with other operands of the size */
+        NEAR = 3 << 17,      /* bytes of KC lines of a that the second-level cache keeps */
+        NARROW_ROWS = 7,     /* from which on direct reads b by short pieces of its lines, */
+        FAR = 1 << 21,       /* bytes of all b's from which on that is slow, */
+        LARGE = 1 << 19      /* and bytes of one */
     };
     const gop_dtype dtype = task->out[0].dtype;
     const int is_complex = gop_dtype_kind(dtype) == 'c';
@@ -27,10 +29,12 @@ static int matmul_is_cheap_in_place(const gop_ctx *ctx, const gop_task *task)
     /* The plan refuses the call, and says why. */
     if (!direct_way(&task->geometry.gemm, dtype, &s)) return 1;
     if (is_own_transpose(task->call)) return s.n * item < OWN_ROW;
-    if (s.a_col == 1 || s.k <= NEAR_TERMS || s.m <= rows) return 1;
-    const int is_short = s.n * item << is_complex < LONG_ROW_OF_B;
-    if (is_complex) return is_short;
-    return s.m <= (is_short ? NEAR : NEARER) / item / s.k;
+    if (s.m <= rows)
+        return is_complex || s.m < NARROW_ROWS || s.n <= LARGE / item / s.k ||
+               s.n <= FAR / item / s.k / task->geometry.gemm.batches;
+    if (s.a_col == 1 || s.k <= NEAR_TERMS) return 1;
+    if (is_complex && s.n * item << is_complex < LONG_ROW_OF_B) return 1;
+    return s.m <= NEAR / item / gop_smaller(s.k, KC) >> is_complex;
 }
 
 /* Whether integers are few lines times few that run along the sum. The loop of naive is vectors

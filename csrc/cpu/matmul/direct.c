@@ -196,7 +196,7 @@ static void FN(spread)(int64_t rows, int64_t cols, const R *block, R *out, const
         U lines[N / 2];
 #pragma GCC unroll 8
         for (int x = 0; x < N / 2; x++)
-            lines[x] = x < rows ? UFN(load)(block + x * p->cols + j, wide) : (U){0};
+            lines[x] = x < rows ? UFN(load)(block + x * p->tile_row + j, wide) : (U){0};
         UFN(squares)(lines);
 #pragma GCC unroll 16
         for (int x = 0; x < N; x++) {
@@ -214,7 +214,7 @@ static void FN(spread)(int64_t rows, int64_t cols, const R *block, R *out, const
             U square[N];
 #pragma GCC unroll 16
             for (int x = 0; x < N; x++)
-                square[x] = x < high ? UFN(load)(block + (i + x) * p->cols + j, wide) : (U){0};
+                square[x] = x < high ? UFN(load)(block + (i + x) * p->tile_row + j, wide) : (U){0};
             UFN(square)(square);
 #pragma GCC unroll 16
             for (int x = 0; x < N; x++) {
@@ -227,7 +227,7 @@ static void FN(spread)(int64_t rows, int64_t cols, const R *block, R *out, const
     for (int64_t j = 0; j < cols && !is_square; j++)
         for (int64_t i = 0; i < rows; i++) {
             R *const to = out + i * p->s.out_row + j * p->s.out_col;
-            const R sum = block[i * p->cols + j];
+            const R sum = block[i * p->tile_row + j];
             *to = is_first ? sum : *to + sum;
         }
 }
@@ -239,7 +239,7 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
     walk at = walk_from(p->gemm, begin / p->pieces);
     T *const own = (T *)p->scratch + (size_t)worker * (size_t)p->own;
     direct apart = *p; /* whose sums `own` holds before they are spread */
-    apart.s.out_row = p->cols;
+    apart.s.out_row = p->tile_row;
     const T *laid_out = NULL;
     for (int64_t t = begin; t < end; t++) {
         const int64_t piece = t % p->pieces;
@@ -275,8 +275,8 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
                 const R *const with = (const R *)(b + l0 * p->s.b_row);
                 R *const to_row = (R *)(out + i * p->s.out_row);
                 if (p->spreads) {
-                    FN(direct_panel)((int)rows, cols, kc, from, with, (R *)own, &apart, 1);
-                    FN(spread)(rows, cols, (const R *)own, (R *)out, p, l0 == 0);
+                    FN(direct_panel)((int)(to - i), cols, kc, from, with, (R *)own, &apart, 1);
+                    FN(spread)(to - i, cols, (const R *)own, to_row, p, l0 == 0);
                     continue;
                 }
 #if !IS_COMPLEX
@@ -311,7 +311,7 @@ typedef struct direct {
     int64_t apart_row, apart_col; /* strides of b if it is copied (`lays_out`) */
     int64_t rows, cols, pieces_n, pieces, grain;
     int64_t round_k; /* values of l between two checks for Ctrl-C */
-    int64_t own; /* elements of a worker's scratch */
+    int64_t own, tile_row; /* elements of a worker's scratch, and of a row of sums there */
     int workers;
     int lays_out; /* b is copied */
     int spreads;  /* sums go to scratch, and from there to columns of out that are apart */
@@ -373,16 +373,16 @@ static int is_near(const sides *s, int64_t item, int rows)
  * columns of out that are apart if else a would be read across its lines, or b be copied. */
 static int direct_way(const gop_gemm *g, gop_dtype dtype, sides *s)
 {
-    enum { SMALL = 1 << 13, LEAST_ROWS = 2, LEAST_LINE = 96, LEAST_TERMS = 16 };
+    enum { SMALL = 1 << 13, LEAST_ROWS = 2, LEAST_LINE = 64, LEAST_TERMS = 16 };
     const int64_t item = gop_dtype_size(dtype);
     const int is_complex = gop_dtype_kind(dtype) == 'c';
     const int rows = is_complex ? COMPLEX_ROWS : ROWS;
     const sides both[2] = {sides_of(g, 0), sides_of(g, 1)};
     for (int i = 0; i < 2 && !is_complex; i++) {
         *s = both[i];
-        if (s->m > 1 && s->m <= rows && s->n * item >= LEAST_LINE && s->k > 1 &&
+        if (s->m > 1 && s->m <= 2 * rows && s->n * item >= LEAST_LINE && s->k > 1 &&
             s->b_col == 1 && s->b_row != 1 && s->out_col != 1 &&
-            (s->k >= LEAST_TERMS || 2 * s->m * item <= VECTOR))
+            (s->k >= LEAST_TERMS || 2 * s->m * item <= VECTOR) && is_near(s, item, rows))
             return SPREAD;
     }
     for (int i = 0; i < 2; i++) {
@@ -460,7 +460,7 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
     p->rows = rows >= (double)p->s.m ? p->s.m : (int64_t)rows / mr * mr;
     if (p->rows < least) p->rows = least;
     p->rows = even_rows(p, g->batches, mr, worth);
-    p->cols = p->s.m > mr || (cols >= (double)p->s.n && !p->spreads) ? p->s.n
+    p->cols = !p->spreads && (p->s.m > mr || cols >= (double)p->s.n) ? p->s.n
               : cols < 512                          ? 512
                                                     : (int64_t)cols / 64 * 64;
     p->pieces_n = (p->s.n + p->cols - 1) / p->cols;
@@ -469,7 +469,10 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
         p->cols = round_up((p->s.n + p->pieces_n - 1) / p->pieces_n, 64);
         p->pieces_n = (p->s.n + p->cols - 1) / p->cols;
     }
-    if (p->spreads) p->own = p->s.m * p->cols;
+    if (p->spreads) {
+        p->tile_row = p->cols + VECTOR / item; /* not a power of two, which maps to one set */
+        p->own = mr * p->tile_row;
+    }
     plan->scratch = (size_t)(p->workers * p->own * item);
     p->pieces = (p->s.m + p->rows - 1) / p->rows * p->pieces_n;
     p->grain = 1 + (int64_t)((double)worth /

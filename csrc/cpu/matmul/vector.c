@@ -272,8 +272,9 @@ static int way_of(const sides *p, gop_dtype dtype)
     if (p->b_row == 1 && p->m <= most && (p->m == 1 || p->n >= LINES) &&
         (p->k >= SHORTEST || is_short))
         return DOTS;
-    if (is_real && p->b_row == 1 && p->m <= DOTTED_ROWS && p->n >= 2 * LINES &&
-        p->k >= 4 * SHORTEST)
+    const int is_tiny = p->m <= MOST_ROWS && p->n > 1 && p->n < LINES && p->k >= 2 * SHORTEST;
+    if (is_real && p->b_row == 1 && p->m <= DOTTED_ROWS &&
+        (is_tiny || (p->n >= 2 * LINES && p->k >= 4 * SHORTEST)))
         return DOTS;
     if (p->a_col == 1 && p->b_row == 1 && p->k >= FEW_TERMS && p->k >= 2 * p->n &&
         p->m <= p->n && p->n <= (is_real ? FEW_LINES : FEW_COMPLEX))
