@@ -272,7 +272,8 @@ static int way_of(const sides *p, gop_dtype dtype)
     if (p->b_row == 1 && p->m <= most && (p->m == 1 || p->n >= LINES) &&
         (p->k >= SHORTEST || is_short))
         return DOTS;
-    const int is_tiny = p->m <= MOST_ROWS && p->n > 1 && p->n < LINES && p->k >= 2 * SHORTEST;
+    const int is_tiny = p->m <= MOST_ROWS && p->n > 1 && p->n < LINES &&
+                        p->k >= 2 * SHORTEST && p->k < 32 * SHORTEST;
     if (is_real && p->b_row == 1 && p->m <= DOTTED_ROWS &&
         (is_tiny || (p->n >= 2 * LINES && p->k >= 4 * SHORTEST)))
         return DOTS;
