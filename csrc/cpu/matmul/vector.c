@@ -268,18 +268,20 @@ static int way_of(const sides *p, gop_dtype dtype)
     const int is_real = gop_dtype_kind(dtype) != 'c';
     const int is_cached = p->n <= CACHED / item / (p->k + 1);
     const int64_t most = !is_real ? DOT_ROWS : is_cached ? MOST_ROWS : MOST_ROWS - 1;
-    const int is_short = p->m == 1 ? p->k >= SHORT && p->n >= SHORT : is_real && p->k >= LINES;
-    if (p->b_row == 1 && p->m <= most && (p->m == 1 || p->n >= LINES) &&
-        (p->k >= SHORTEST || is_short))
-        return DOTS;
-    const int is_tiny = p->m <= MOST_ROWS && p->n > 1 && p->n < LINES &&
-                        p->k >= 2 * SHORTEST && p->k < 32 * SHORTEST;
-    if (is_real && p->b_row == 1 && p->m <= DOTTED_ROWS &&
-        (is_tiny || (p->n >= 2 * LINES && p->k >= 4 * SHORTEST)))
+    if (p->m <= most && p->b_row == 1 && p->k >= SHORTEST && (p->m == 1 || p->n >= LINES))
         return DOTS;
     if (p->a_col == 1 && p->b_row == 1 && p->k >= FEW_TERMS && p->k >= 2 * p->n &&
         p->m <= p->n && p->n <= (is_real ? FEW_LINES : FEW_COMPLEX))
         return FEW_DOTS;
+    /* Short lines; two to four rows that are packed, times a few lines; up to eight rows. */
+    if (p->b_row == 1 && p->m == 1 && p->k >= SHORT && p->n >= SHORT) return DOTS;
+    if (is_real && p->b_row == 1 && p->m <= most && p->k >= FEW_TERMS &&
+        (p->n >= LINES || (p->n > 1 && p->a_col != 1 && p->k >= 2 * SHORTEST &&
+                           p->k < 32 * SHORTEST)))
+        return DOTS;
+    if (is_real && p->b_row == 1 && p->m <= DOTTED_ROWS && p->n > FEW_LINES &&
+        p->k >= 4 * SHORTEST)
+        return DOTS;
     const int is_large = p->m == 1 || p->n * item > CACHED / (p->k + 1) * 4;
     /* What direct sums in registers; only real numbers have the same bits there. */
     const int64_t narrow = is_real && VECTOR == 64 ? 4 * VECTOR / item : NARROWEST - 1;
