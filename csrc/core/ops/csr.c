@@ -81,7 +81,8 @@ static ALWAYS_INLINE int take_item(const csr *a, const gop_dtype dtype, int64_t 
     double d[2] = {0, 0};
     const int is_double = dtype == GOP_FLOAT64 || dtype == GOP_COMPLEX128;
     memcpy(is_double ? (void *)d : f, item, size);
-    if (a->diagonal) memcpy((char *)a->diagonal + (size_t)i * size, is_double ? (void *)d : f, size);
+    if (a->diagonal)
+        memcpy((char *)a->diagonal + (size_t)i * size, is_double ? (void *)d : f, size);
     return is_double ? d[0] == 0 && d[1] == 0 : f[0] == 0 && f[1] == 0;
 }
 
@@ -150,7 +151,8 @@ static ALWAYS_INLINE int bad_rows(csr *a, const int index64, const gop_dtype dty
         const int64_t here = next;
         int found;
         next = gop_index_at(a->indptr, index64, i + 1);
-        const int is_few = !index64 && (uint64_t)(next - here) <= FEW && here + FEW <= a->stored;
+        const int is_few =
+            !index64 && (uint64_t)(next - here) <= FEW && here + FEW <= a->stored;
         if (!is_few && (next < here || next > a->stored)) return 1;
         longest = next - here > longest ? next - here : longest;
         if (!size) continue;

@@ -14,7 +14,7 @@ enum {
     FN(MR) = IS_COMPLEX ? COMPLEX_ROWS : ROWS,
     FN(NV) = IS_COMPLEX ? COMPLEX_VECTORS : 2,
     FN(NARROW_MR) = FN(MR) < 8 ? FN(MR) : 7,
-    FN(FEW) = (VECTOR == 64 ? 4 : 2) / EACH,  /* most vectors of sums of direct_chains */
+    FN(FEW) = (VECTOR == 64 ? 4 : 2) / EACH,       /* most vectors of sums of direct_chains */
     FN(WIDEST) = VECTOR == 64 ? 8 / EACH : FN(NV), /* most vectors of a block */
 };
 
@@ -214,7 +214,8 @@ static void FN(spread)(int64_t rows, int64_t cols, const R *block, R *out, const
             U square[N];
 #pragma GCC unroll 16
             for (int x = 0; x < N; x++)
-                square[x] = x < high ? UFN(load)(block + (i + x) * p->tile_row + j, wide) : (U){0};
+                square[x] =
+                    x < high ? UFN(load)(block + (i + x) * p->tile_row + j, wide) : (U){0};
             UFN(square)(square);
 #pragma GCC unroll 16
             for (int x = 0; x < N; x++) {
@@ -253,8 +254,7 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
         const int is_few = !p->spreads && rows * vectors <= FN(FEW);
         const T *const a = (const T *)p->a + at.offset[p->s.is_swapped] + i0 * p->s.a_row;
         const T *b = (const T *)p->b + at.offset[!p->s.is_swapped];
-        T *const out =
-            (T *)p->out + at.offset[2] + i0 * p->s.out_row + j0 * p->s.out_col;
+        T *const out = (T *)p->out + at.offset[2] + i0 * p->s.out_row + j0 * p->s.out_col;
         int64_t l0 = p->l_begin;
         if (p->lays_out) {
             if (laid_out != b) FN(lay_out)(p, laid_out = b, own);
@@ -262,8 +262,8 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
         }
         b += j0;
         for (; is_few && p->l_end - l0 >= CHAINS * KC; l0 += CHAINS * KC) FN(direct_chains)
-        ((int)rows, vectors, cols, (const R *)(a + l0 * p->s.a_col), (const R *)(b + l0 * p->s.b_row),
-         (R *)out, p, l0 == 0);
+        ((int)rows, vectors, cols, (const R *)(a + l0 * p->s.a_col),
+         (const R *)(b + l0 * p->s.b_row), (R *)out, p, l0 == 0);
         while (l0 < p->l_end || l0 == 0) {
             const int64_t kc = gop_smaller(p->l_end - l0, KC);
             if (p->is_turned)
@@ -310,7 +310,7 @@ typedef struct direct {
     sides s;
     int64_t apart_row, apart_col; /* strides of b if it is copied (`lays_out`) */
     int64_t rows, cols, pieces_n, pieces, grain;
-    int64_t round_k; /* values of l between two checks for Ctrl-C */
+    int64_t round_k;       /* values of l between two checks for Ctrl-C */
     int64_t own, tile_row; /* elements of a worker's scratch, and of a row of sums there */
     int workers;
     int lays_out; /* b is copied */
@@ -461,8 +461,8 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
     if (p->rows < least) p->rows = least;
     p->rows = even_rows(p, g->batches, mr, worth);
     p->cols = !p->spreads && (p->s.m > mr || cols >= (double)p->s.n) ? p->s.n
-              : cols < 512                          ? 512
-                                                    : (int64_t)cols / 64 * 64;
+              : cols < 512                                           ? 512
+                                                                     : (int64_t)cols / 64 * 64;
     p->pieces_n = (p->s.n + p->cols - 1) / p->cols;
     if (p->pieces_n > 1 && p->pieces_n < LONG * p->workers) { /* as much for each worker */
         p->pieces_n = round_up(p->pieces_n, p->workers);

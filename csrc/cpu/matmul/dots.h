@@ -124,13 +124,15 @@ static ALWAYS_INLINE void FN(dot_short)(const int parts, int64_t whole, int64_t 
 #pragma GCC unroll 16
                 for (int v = 0; v < FN(PARTS); v++) {
                     __builtin_prefetch((const char *)(from + l + v * N) + 2 * AHEAD);
-                    FN(dot_vector)(*(const FN(anywhere) *)(from + l + v * N),
-                                   *(const FN(anywhere) *)(x + l + v * N), sum, v);
+                    FN(dot_vector)
+                    (*(const FN(anywhere) *)(from + l + v * N),
+                     *(const FN(anywhere) *)(x + l + v * N), sum, v);
                 }
 #pragma GCC unroll 16
             for (int v = 0; v < parts; v++)
-                FN(dot_vector)((V)UFN(load)(from + whole + v * N, lanes_left(count - v * N, N)),
-                               with[v], sum, v);
+                FN(dot_vector)
+                ((V)UFN(load)(from + whole + v * N, lanes_left(count - v * N, N)), with[v], sum,
+                 v);
             FN(fold_parts)(sum[0]);
 #if IS_COMPLEX
             FN(fold_parts)(sum[1]);
@@ -153,14 +155,15 @@ static void FN(dots)(int64_t outputs, int64_t count, const T *b, int64_t line, c
     T sums[DOT_LINES];
     int64_t j = 0;
     count *= EACH, line *= EACH;
-    const int64_t whole = count / (FN(PARTS) * FN(N)) * (FN(PARTS) * FN(N)), rest = count - whole;
+    const int64_t whole = count / (FN(PARTS) * FN(N)) * (FN(PARTS) * FN(N)),
+                  rest = count - whole;
     if (whole <= SHORT_STEPS * FN(PARTS) * FN(N)) {
         R *const to = (R *)out;
         if (rest == 0) FN(dot_short)(0, whole, rest, outputs, from, line, with, to, out_step);
         else if (rest <= FN(N)) FN(dot_short)
         (1, whole, rest, outputs, from, line, with, to, out_step);
-        else if (rest <= FN(PARTS) / 2 * FN(N)) FN(dot_short)
-        (FN(PARTS) / 2, whole, rest, outputs, from, line, with, to, out_step);
+        else if (rest <= FN(PARTS) / 2 * FN(N))
+            FN(dot_short)(FN(PARTS) / 2, whole, rest, outputs, from, line, with, to, out_step);
         else FN(dot_short)(FN(PARTS), whole, rest, outputs, from, line, with, to, out_step);
         return;
     }

@@ -319,7 +319,11 @@ TURN_SQUARE(vector_squares_u64, vector_u64, TURN_U64, 2)
     {                                                                                          \
         enum { LANES = sizeof(vector) / sizeof(table[0][0][0]) };                              \
         vector from;                                                                           \
-        memcpy(&from, table[LANES == 16 ? 3 : LANES == 8 ? 2 : LANES / 4][second], sizeof from); \
+        memcpy(&from,                                                                          \
+               table[LANES == 16  ? 3                                                          \
+                     : LANES == 8 ? 2                                                          \
+                                  : LANES / 4][second],                                        \
+               sizeof from);                                                                   \
         return SHUFFLE(low, high, from);                                                       \
     }
 JOIN_HALVES(vector_join_u32, vector_u32, TURN_U32)

@@ -96,7 +96,8 @@ static void FN(pack_rows)(const thin *p, int64_t count, const T *x, T *own, int6
         U lines[N / 2];
 #pragma GCC unroll 8
         for (int i = 0; i < N / 2; i++) {
-            const T *const low = x + (l + i) * p->s.a_col, *const high = low + N / 2 * p->s.a_col;
+            const T *const low = x + (l + i) * p->s.a_col, *const high =
+                                                               low + N / 2 * p->s.a_col;
             lines[i] = UFN(join)(l + i < count ? UFN(load)(low, p->s.m) : (U){0},
                                  l + i + N / 2 < count ? UFN(load)(high, p->s.m) : (U){0}, 0);
         }
@@ -263,7 +264,15 @@ enum { DOTS = 1, FEW_DOTS, SWEEPS }; /* ways to read b */
 
 static int way_of(const sides *p, gop_dtype dtype)
 {
-    enum { SHORTEST = 64, SHORT = 8, DOTTED_ROWS = 8, LINES = 16, CACHED = 512 << 10, NARROWEST = 4, TALL = 1 << 16 };
+    enum {
+        SHORTEST = 64,
+        SHORT = 8,
+        DOTTED_ROWS = 8,
+        LINES = 16,
+        CACHED = 512 << 10,
+        NARROWEST = 4,
+        TALL = 1 << 16
+    };
     const int64_t item = gop_dtype_size(dtype);
     const int is_real = gop_dtype_kind(dtype) != 'c';
     const int is_cached = p->n <= CACHED / item / (p->k + 1);
@@ -276,8 +285,8 @@ static int way_of(const sides *p, gop_dtype dtype)
     /* Short lines; two to four rows that are packed, times a few lines; up to eight rows. */
     if (p->b_row == 1 && p->m == 1 && p->k >= SHORT && p->n >= SHORT) return DOTS;
     if (is_real && p->b_row == 1 && p->m <= most && p->k >= FEW_TERMS &&
-        (p->n >= LINES || (p->n > 1 && p->a_col != 1 && p->k >= 2 * SHORTEST &&
-                           p->k < 32 * SHORTEST)))
+        (p->n >= LINES ||
+         (p->n > 1 && p->a_col != 1 && p->k >= 2 * SHORTEST && p->k < 32 * SHORTEST)))
         return DOTS;
     if (is_real && p->b_row == 1 && p->m <= DOTTED_ROWS && p->n > FEW_LINES &&
         p->k >= 4 * SHORTEST)
@@ -285,8 +294,7 @@ static int way_of(const sides *p, gop_dtype dtype)
     const int is_large = p->m == 1 || p->n * item > CACHED / (p->k + 1) * 4;
     /* What direct sums in registers; only real numbers have the same bits there. */
     const int64_t narrow = is_real && VECTOR == 64 ? 4 * VECTOR / item : NARROWEST - 1;
-    const int is_wide =
-        p->n >= SHORTEST || (p->m == 1 && p->n > narrow && p->k >= TALL / p->n);
+    const int is_wide = p->n >= SHORTEST || (p->m == 1 && p->n > narrow && p->k >= TALL / p->n);
     return p->m <= SWEPT_ROWS && p->k >= (p->m == 1 ? 1 : SWEEP_LINES) && p->b_col == 1 &&
                    p->out_col == 1 && is_wide && is_large
                ? SWEEPS
