@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from engine import backends, of_turn, random, same_bits
+from engine import backends, dtype_of, of_turn, random, same_bits
+from test_matmul import exact, product
 
 import gpuops
 from gpuops import _core
@@ -46,6 +47,47 @@ def test_tiles_of_rows_add_alike(dtype):
                         same_bits(np.ascontiguousarray(got.T), want[:m])
             finally:
                 _core.set_cpu_level(None)
+
+
+@pytest.mark.parametrize("word", ["float32", "float64"])
+def test_results_whose_columns_are_apart(word):
+    """`direct` multiplies a.T by a few columns with a's lines as lanes, and turns the sums."""
+    for m in (2, 3, 4, 5, 7, 8, 9, 14, 16, 27):
+        for n, k in ((17, 2), (33, 16), (130, 300), (700, 40), (1100, 530)):
+            a, b = random((k, n + 3), word, 1)[:, :n].T, random((k, m), word, 2)
+            want = gpuops.matmul(a, b, device="cpu", kernel="threaded")
+            for there in (np.zeros((n, m), word), np.zeros((n, m + 2), word)[:, :m]):
+                gpuops.matmul(a, b, out=there, device="cpu", kernel="direct")
+                same_bits(there, want)
+            gpuops.matmul(b.T, a.T, out=there.T, device="cpu", kernel="direct")
+            same_bits(there, want)
+
+
+@pytest.mark.parametrize("word", ["float32", "float64", "complex64", "complex128"])
+def test_a_vector_times_short_lines(word):
+    d = dtype_of(word)
+    for k in (8, 9, 16, 17, 31, 33, 48, 63, 64, 65, 80, 128, 130, 255, 257, 320):
+        for n in (8, 15, 16, 17, 35):
+            a, b = exact((3, n, k + 1), d)[..., 1:], exact((3, k, 1), d, 1)
+            same_bits(gpuops.matmul(a, b, device="cpu", kernel="vector"), product(a, b))
+            there = np.zeros((3, n, 2), d)[..., :1]
+            gpuops.matmul(a, b, out=there, device="cpu", kernel="vector")
+            same_bits(there, product(a, b))
+            left = gpuops.matmul(b.mT, a.mT, device="cpu", kernel="vector")
+            same_bits(left, product(b.mT, a.mT))
+
+
+@pytest.mark.parametrize("word", ["float32", "float64"])
+def test_up_to_eight_rows_with_lanes_along_the_sum(word):
+    d = dtype_of(word)
+    for m in range(2, 9):
+        for n, k in ((32, 256), (45, 301), (16, 70), (5, 150)):
+            if m > 4 and k < 256:
+                continue
+            a, b = exact((m, k), d), exact((n, k), d, 1)
+            for x in (a, np.ascontiguousarray(a.T).T):
+                got = gpuops.matmul(x, b.T, device="cpu", kernel="vector")
+                same_bits(got, product(x, b.T))
 
 
 WHOLE = ["bool", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]

@@ -7,13 +7,16 @@
  */
 #include <inttypes.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "core/ops/csr.h"
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
 enum {
-    PIECE = 1 << 18, /* indices between two looks at Ctrl-C */
+    PIECE = 1 << 13, /* indices of a piece, which a near cache keeps for the second look */
+    LOOK = 1 << 18,  /* indices between two looks at Ctrl-C */
+    FEW = 8,         /* terms of a row that are compared at once */
     AHEAD = 1 << 10, /* bytes of data between what is read and what is asked for */
 };
 
@@ -49,6 +52,38 @@ static ALWAYS_INLINE void keep_item(void *data, gop_dtype dtype, int64_t i, cons
     else if (dtype == GOP_FLOAT32) f[i] = (float)sum[0];
     else if (dtype == GOP_COMPLEX128) d[2 * i] = sum[0], d[2 * i + 1] = sum[1];
     else f[2 * i] = (float)sum[0], f[2 * i + 1] = (float)sum[1];
+}
+
+/* The place of the one term of row i in column i, of a row of at most FEW terms; -1 if there is
+ * none or a second one. FEW indices are there to be read. */
+static ALWAYS_INLINE int64_t only_hit(const csr *a, int64_t i, int64_t begin, int64_t terms)
+{
+#if defined(__SSE2__)
+    const __m128i_u *const here = (const __m128i_u *)((const int32_t *)a->indices + begin);
+    const __m128i column = _mm_set1_epi32((int)i);
+    const __m128i low = _mm_cmpeq_epi32(_mm_loadu_si128(here), column),
+                  high = _mm_cmpeq_epi32(_mm_loadu_si128(here + 1), column),
+                  both = _mm_packs_epi16(_mm_packs_epi32(low, high), low);
+    const unsigned hits = (unsigned)_mm_movemask_epi8(both) & ((1u << terms) - 1);
+    if (hits != 0 && (hits & (hits - 1)) == 0) return begin + __builtin_ctz(hits);
+#else
+    (void)a, (void)i, (void)begin, (void)terms;
+#endif
+    return -1;
+}
+
+/* Copies the one term of a row in its column; returns whether it is a zero. */
+static ALWAYS_INLINE int take_item(const csr *a, const gop_dtype dtype, int64_t i, int64_t p)
+{
+    const size_t size = (size_t)gop_dtype_size(dtype);
+    const char *const item = (const char *)a->data + (size_t)p * size;
+    float f[2] = {0, 0};
+    double d[2] = {0, 0};
+    const int is_double = dtype == GOP_FLOAT64 || dtype == GOP_COMPLEX128;
+    memcpy(is_double ? (void *)d : f, item, size);
+    if (a->diagonal)
+        memcpy((char *)a->diagonal + (size_t)i * size, is_double ? (void *)d : f, size);
+    return is_double ? d[0] == 0 && d[1] == 0 : f[0] == 0 && f[1] == 0;
 }
 
 /* Whether the diagonal's sum in row i, terms [begin, end), is a zero; `found` of its terms. */
@@ -116,12 +151,17 @@ static ALWAYS_INLINE int bad_rows(csr *a, const int index64, const gop_dtype dty
         const int64_t here = next;
         int found;
         next = gop_index_at(a->indptr, index64, i + 1);
-        if (next < here || next > a->stored) return 1;
+        const int is_few =
+            !index64 && (uint64_t)(next - here) <= FEW && here + FEW <= a->stored;
+        if (!is_few && (next < here || next > a->stored)) return 1;
         longest = next - here > longest ? next - here : longest;
-        if (!a->divides) continue;
+        if (!size) continue;
         /* One item of a row is read, which no processor foresees. */
         __builtin_prefetch((const char *)a->data + here * size + AHEAD);
-        if (is_zero(a, index64, dtype, i, here, next, &found)) return 1;
+        const int64_t only = is_few ? only_hit(a, i, here, next - here) : -1;
+        if (only >= 0 ? take_item(a, dtype, i, only)
+                      : is_zero(a, index64, dtype, i, here, next, &found))
+            return 1;
     }
     keep_longest(a, longest);
     return 0;
@@ -175,7 +215,7 @@ static gop_status find_bad(const char *op, const csr *a)
                             "%s: indices[%" PRId64 "] is %" PRId64
                             ", expected 0 <= index < %" PRId64,
                             op, p, k, a->n);
-        if (p % PIECE == 0) GOP_TRY(gop_interrupted());
+        if (p % LOOK == 0) GOP_TRY(gop_interrupted());
     }
     for (int64_t i = 0; a->divides && i < a->n; i++) {
         int found;

@@ -8,28 +8,32 @@
 
 /* Whether packing costs more than it saves. It saves half the work for a matrix times its own
  * transpose. It also saves loads of a's strided columns, which otherwise are repeated for each
- * vector of a row of b. */
+ * vector of a row of b, and a large b's, whose lines some rows of a read by short pieces. */
 static int matmul_is_cheap_in_place(const gop_ctx *ctx, const gop_task *task)
 {
     enum {
-        LONG_ROW_OF_B = 256, /* bytes; complex numbers count twice */
-        NEAR_TERMS = 64 /* whose lines of a the first-level cache keeps for a vector of b */
+        OWN_ROW = 512,   /* bytes of a's row, if b is its transpose */
+        TERMS = 64,      /* whose lines of a the L1 cache keeps */
+        NEAR = 1 << 18,  /* bytes of KC lines of a that the L2 cache keeps */
+        FEWEST = 7,      /* rows from which on a piece of b's lines has two vectors only */
+        LONG = 512,      /* bytes of a line that has many such pieces */
+        LARGE = 1 << 19, /* bytes of a b, and of those of all products, */
+        FAR = 1 << 21    /* from which on such pieces come slowly */
     };
+    const gop_gemm *g = &task->geometry.gemm;
     const gop_dtype dtype = task->out[0].dtype;
     const int is_complex = gop_dtype_kind(dtype) == 'c';
     const int64_t item = gop_dtype_size(dtype);
-    const int rows = is_complex ? COMPLEX_ROWS : ROWS;
-    sides s = sides_of(&task->geometry.gemm, 0);
+    sides s;
     (void)ctx;
-    if (!is_direct(&s, item, rows)) {
-        const int is_small = is_laid_out(&s);
-        s = sides_of(&task->geometry.gemm, 1);
-        /* The plan refuses the call, and says why. */
-        if (!is_small && !is_direct(&s, item, rows) && !is_laid_out(&s)) return 1;
-    }
-    if (s.n * item << is_complex < LONG_ROW_OF_B) return 1;
-    const int is_near = s.a_col == 1 || s.k <= NEAR_TERMS || s.m <= rows;
-    return is_near && !is_own_transpose(task->call);
+    /* The plan refuses the call, and says why. */
+    if (!direct_way(g, dtype, &s)) return 1;
+    if (is_own_transpose(task->call)) return s.n * item < OWN_ROW;
+    const int64_t line = s.n * item;
+    if (s.m <= (is_complex ? COMPLEX_ROWS : ROWS))
+        return is_complex || s.m < FEWEST || line <= LONG || line <= LARGE / s.k ||
+               line <= FAR / s.k / g->batches;
+    return s.a_col == 1 || s.k <= TERMS || s.m <= NEAR / item / gop_smaller(s.k, KC);
 }
 
 /* Whether integers are few lines times few that run along the sum. The loop of naive is vectors
@@ -42,8 +46,8 @@ static int matmul_is_few_integers(const gop_ctx *ctx, const gop_task *task)
     const int kind = gop_dtype_kind(task->out[0].dtype);
     const int64_t few = gop_smaller(g->m, g->n), many = g->m + g->n - few;
     (void)ctx;
-    return kind != 'f' && kind != 'c' && g->a_col == 1 && g->b_row == 1 && g->k >= LONG &&
-           (few <= 4 || many <= MOST) &&
+    return kind != 'f' && kind != 'c' && g->a_col == 1 && g->k >= LONG &&
+           (g->b_row == 1 ? few <= 4 || many <= MOST : many <= 4) &&
            (double)g->batches * (double)many * (double)few * (double)g->k <= WORK;
 }
 
@@ -54,16 +58,19 @@ static const gop_candidate matmul_candidates[] = {
             "0.09: AMD EPYC, a thread, 2026-11-28"},
     {.row = &matmul_direct_row,
      .suits = matmul_is_cheap_in_place,
-     .when = "rows of b that are shorter than 256 bytes, contiguous rows of a, or at most 64 "
-             "terms, unless b is a's transpose",
+     .when = "contiguous rows of a, at most 64 terms, or 256 terms of a in 256 KB, unless 7 to "
+             "14 rows meet a b of 512 KB (2 MB in all); a.T @ a of rows below 512 bytes",
      .why = "small and thin products where they lie, (100, 1000) @ (1000, 4) float32 20.8 us: "
-            "AMD EPYC, a thread, 2026-11-24; packed, a.T (512, 2048) @ (2048, 64) is 1.2 times "
-            "as fast, a.T @ a of (40000, 64) complex64 twice: 2 threads, 2026-11-29; up to 46 "
-            "terms of a.T 0.46 to 0.92 of the packed time (8 drawn): the same, 2026-11-30"},
+            "AMD EPYC, a thread, 2026-11-24; a.T of up to 46 terms 0.46 to 0.92 of the packed "
+            "time: 2026-11-30. Intel Xeon, a thread, direct and packed: a.T (200, 600) @ (600, "
+            "100) 197, 224 us, (3000, 1600) @ (1600, 16) 4413, 2208, (64, 8, 300) @ (64, 300, "
+            "700) 13193, 5933, (12, 500) @ (500, 500) 47, 80; a.T @ a of (4000, 34) float64 "
+            "161, 290, of 64 columns 516, 512: 2026-11-30"},
     {.row = &matmul_naive_row,
      .suits = matmul_is_few_integers,
      .when = "integers, up to 4 lines times others or 24 times 24, contiguous along a sum of "
-             "at least 64 terms, and at most 2^22 products",
+             "at least 64 terms, or rows of a up to 4 times any 4 columns, and at most 2^22 "
+             "products",
      .why =
          "(2, 1e5) @ (1e5, 2) int32 73 us, packed 815, NumPy 233; (1, 1e5) @ (1e5, 1) 22, 339, "
          "56: Intel Xeon, 2 threads, 2026-11-30"},

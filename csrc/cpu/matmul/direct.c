@@ -14,7 +14,8 @@ enum {
     FN(MR) = IS_COMPLEX ? COMPLEX_ROWS : ROWS,
     FN(NV) = IS_COMPLEX ? COMPLEX_VECTORS : 2,
     FN(NARROW_MR) = FN(MR) < 8 ? FN(MR) : 7,
-    FN(FEW) = (VECTOR == 64 ? 4 : 2) / EACH, /* most rows of direct_chains */
+    FN(FEW) = (VECTOR == 64 ? 4 : 2) / EACH,       /* most vectors of sums of direct_chains */
+    FN(WIDEST) = VECTOR == 64 ? 8 / EACH : FN(NV), /* most vectors of a block */
 };
 
 /* Computes `rows` x (vectors - 1 whole vectors and `last` lanes) outputs, over `chains` times
@@ -24,17 +25,17 @@ static ALWAYS_INLINE void FN(direct_block)(const int rows, const int vectors, co
                                            int64_t last, int64_t kc, const R *a, const R *b,
                                            R *out, const direct *p, int is_first)
 {
-    V sum[CHAINS][FN(MR)][FN(NV)];
+    V sum[CHAINS][FN(MR)][FN(WIDEST)];
     const int64_t a_row = EACH * p->s.a_row, a_col = EACH * p->s.a_col,
                   b_row = EACH * p->s.b_row;
 #if IS_COMPLEX
-    V turned[CHAINS][FN(MR)][FN(NV)];
+    V turned[CHAINS][FN(MR)][FN(WIDEST)];
 #endif
 #pragma GCC unroll 16
     for (int c = 0; c < chains; c++)
 #pragma GCC unroll 16
         for (int i = 0; i < rows; i++)
-#pragma GCC unroll 2
+#pragma GCC unroll 8
             for (int v = 0; v < vectors; v++) {
                 sum[c][i][v] = (V){0};
 #if IS_COMPLEX
@@ -44,15 +45,15 @@ static ALWAYS_INLINE void FN(direct_block)(const int rows, const int vectors, co
     for (int64_t l = 0; l < kc; l++, a += a_col, b += b_row)
 #pragma GCC unroll 16
         for (int c = 0; c < chains; c++) {
-            V line[2];
-#pragma GCC unroll 2
+            V line[FN(WIDEST)];
+#pragma GCC unroll 8
             for (int v = 0; v < vectors; v++)
                 line[v] = (V)UFN(load)(b + c * KC * b_row + v * FN(LANES),
                                        v == vectors - 1 ? last : FN(LANES));
 #pragma GCC unroll 16
             for (int i = 0; i < rows; i++) {
                 const R *const x = a + c * KC * a_col + i * a_row;
-#pragma GCC unroll 2
+#pragma GCC unroll 8
                 for (int v = 0; v < vectors; v++) {
                     sum[c][i][v] = VFN(fma)(VECTOR_SPLAT(V, x[0]), line[v], sum[c][i][v]);
 #if IS_COMPLEX
@@ -63,7 +64,7 @@ static ALWAYS_INLINE void FN(direct_block)(const int rows, const int vectors, co
         }
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++)
-#pragma GCC unroll 2
+#pragma GCC unroll 8
         for (int v = 0; v < vectors; v++) {
             R *const to = out + i * EACH * p->s.out_row + v * FN(LANES);
             const int64_t count = v == vectors - 1 ? last : FN(LANES);
@@ -80,15 +81,24 @@ static ALWAYS_INLINE void FN(direct_block)(const int rows, const int vectors, co
         }
 }
 
-/* Computes `rows` rows and all columns, over kc values of l. */
+/* Computes `rows` rows and all columns, over kc values of l. The fewer the rows, the wider the
+ * blocks: a sum waits for its last term, so there should be many. */
 static ALWAYS_INLINE void FN(direct_rows)(const int rows, int64_t cols, int64_t kc, const R *a,
                                           const R *b, R *out, const direct *p, int is_first)
 {
-    enum { N = FN(LANES), BOTH = FN(NV) * N };
-    for (int64_t left = EACH * cols; left > 0; left -= BOTH, b += BOTH, out += BOTH) {
-        if (left > N && FN(NV) == 2) FN(direct_block)
-        (rows, FN(NV), 1, gop_smaller(left - N, N), kc, a, b, out, p, is_first);
-        else FN(direct_block)(rows, 1, 1, gop_smaller(left, N), kc, a, b, out, p, is_first); }
+    enum { N = FN(LANES) };
+    const int most = rows == 1 ? FN(WIDEST) : rows <= 6 ? FN(WIDEST) / 2 : 1;
+#define BLOCK(v)                                                                               \
+    if (v <= most || v <= FN(NV))                                                              \
+        for (; left > (v - 1) * N; left -= v * N, b += v * N, out += v * N) FN(direct_block)   \
+    (rows, v <= FN(WIDEST) ? v : 1, 1, gop_smaller(left - (v - 1) * N, N), kc, a, b, out, p,   \
+     is_first)
+    int64_t left = EACH * cols;
+    BLOCK(8);
+    BLOCK(4);
+    BLOCK(2);
+    BLOCK(1);
+#undef BLOCK
 }
 
 /* Each number of rows has its own loop, because a padding row costs as much as another row. */
@@ -147,26 +157,80 @@ static void FN(half_panel)(int rows, int64_t cols, int64_t kc, const R *a, const
 
 /* A few sums would each wait for their last term. So CHAINS segments of l run at the same time,
  * with the same bits as one after the other. */
-static void FN(direct_chains)(int rows, int64_t cols, const R *a, const R *b, R *out,
-                              const direct *p, int is_first)
+static void FN(direct_chains)(int rows, int vectors, int64_t cols, const R *a, const R *b,
+                              R *out, const direct *p, int is_first)
 {
-#define CASE(r)                                                                                \
-    case r:                                                                                    \
-        if (r <= FN(FEW))                                                                      \
-            FN(direct_block)(r, 1, CHAINS, EACH * cols, KC, a, b, out, p, is_first);           \
+    const int64_t last = EACH * cols - (vectors - 1) * FN(LANES);
+#define CASE(r, v)                                                                             \
+    case 8 * r + v:                                                                            \
+        if (r * v <= FN(FEW))                                                                  \
+            FN(direct_block)(r, v, CHAINS, last, KC, a, b, out, p, is_first);                  \
         break;
-    switch (rows) {
-        CASE(1) CASE(2) CASE(3) CASE(4)
+    switch (8 * rows + vectors) {
+        CASE(1, 1) CASE(2, 1) CASE(3, 1) CASE(4, 1) CASE(1, 2) CASE(2, 2) CASE(1, 3) CASE(1, 4)
     }
 #undef CASE
 }
 
-/* Copies b to contiguous rows of n, which all rows of a use. */
+/* Copies b to rows that begin at multiples of a vector, which all rows of a use. */
 static void FN(lay_out)(const direct *p, const T *b, T *rows)
 {
+    const int64_t width = p->s.b_row;
+    if (p->apart_row == 1 && sizeof(T) <= 8) {
+        lay_squares((int)sizeof(T), b, p->apart_col, p->s.n, p->s.k, width, rows);
+        return;
+    }
     for (int64_t l = 0; l < p->s.k; l++)
         for (int64_t j = 0; j < p->s.n; j++)
-            rows[l * p->s.n + j] = b[l * p->apart_row + j * p->apart_col];
+            rows[l * width + j] = b[l * p->apart_row + j * p->apart_col];
+}
+
+/* Adds a block of sums, or moves it, to rows of out whose columns are apart. */
+static void FN(spread)(int64_t rows, int64_t cols, const R *block, R *out, const direct *p,
+                       int is_first)
+{
+    enum { N = FN(LANES) };
+    const int is_square = VECTOR == 64 && !IS_COMPLEX && p->s.out_row == 1;
+    for (int64_t j = 0; j < cols && is_square && rows <= N / 2; j += N) {
+        const int64_t wide = gop_smaller(cols - j, N);
+        U lines[N / 2];
+#pragma GCC unroll 8
+        for (int x = 0; x < N / 2; x++)
+            lines[x] = x < rows ? UFN(load)(block + x * p->tile_row + j, wide) : (U){0};
+        UFN(squares)(lines);
+#pragma GCC unroll 16
+        for (int x = 0; x < N; x++) {
+            R *const to = out + (j + x) * p->s.out_col;
+            U sum = x < N / 2 ? lines[x] : UFN(join)(lines[x - N / 2], (U){0}, 1);
+            if (x >= wide) break;
+            if (!is_first) sum = (U)((V)UFN(load)(to, rows) + (V)sum);
+            UFN(store)(to, rows, sum);
+        }
+    }
+    if (is_square && rows <= N / 2) return;
+    for (int64_t i = 0; i < rows && is_square; i += N)
+        for (int64_t j = 0; j < cols; j += N) {
+            const int64_t high = gop_smaller(rows - i, N), wide = gop_smaller(cols - j, N);
+            U square[N];
+#pragma GCC unroll 16
+            for (int x = 0; x < N; x++)
+                square[x] =
+                    x < high ? UFN(load)(block + (i + x) * p->tile_row + j, wide) : (U){0};
+            UFN(square)(square);
+#pragma GCC unroll 16
+            for (int x = 0; x < N; x++) {
+                R *const to = out + i + (j + x) * p->s.out_col;
+                if (x >= wide) break;
+                if (!is_first) square[x] = (U)((V)UFN(load)(to, high) + (V)square[x]);
+                UFN(store)(to, high, square[x]);
+            }
+        }
+    for (int64_t j = 0; j < cols && !is_square; j++)
+        for (int64_t i = 0; i < rows; i++) {
+            R *const to = out + i * p->s.out_row + j * p->s.out_col;
+            const R sum = block[i * p->tile_row + j];
+            *to = is_first ? sum : *to + sum;
+        }
 }
 
 /* Computes pieces [begin, end) of all products, over the round's values of l. */
@@ -174,7 +238,9 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
 {
     const direct *const p = argument;
     walk at = walk_from(p->gemm, begin / p->pieces);
-    T *const own = (T *)p->scratch + (size_t)worker * (size_t)(p->s.k * p->s.n);
+    T *const own = (T *)p->scratch + (size_t)worker * (size_t)p->own;
+    direct apart = *p; /* whose sums `own` holds before they are spread */
+    apart.s.out_row = p->tile_row;
     const T *laid_out = NULL;
     for (int64_t t = begin; t < end; t++) {
         const int64_t piece = t % p->pieces;
@@ -184,10 +250,11 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
         const int is_narrow = EACH * cols <= FN(LANES) && p->s.k >= LONG_ROW;
         const int64_t most = is_narrow ? FN(NARROW_MR) : FN(MR);
         const int64_t panels = (rows + most - 1) / most;
-        const int is_few = rows <= FN(FEW) && EACH * cols <= FN(LANES);
+        const int vectors = (int)((EACH * cols + FN(LANES) - 1) / FN(LANES));
+        const int is_few = !p->spreads && rows * vectors <= FN(FEW);
         const T *const a = (const T *)p->a + at.offset[p->s.is_swapped] + i0 * p->s.a_row;
         const T *b = (const T *)p->b + at.offset[!p->s.is_swapped];
-        T *const out = (T *)p->out + at.offset[2] + i0 * p->s.out_row + j0;
+        T *const out = (T *)p->out + at.offset[2] + i0 * p->s.out_row + j0 * p->s.out_col;
         int64_t l0 = p->l_begin;
         if (p->lays_out) {
             if (laid_out != b) FN(lay_out)(p, laid_out = b, own);
@@ -195,8 +262,8 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
         }
         b += j0;
         for (; is_few && p->l_end - l0 >= CHAINS * KC; l0 += CHAINS * KC) FN(direct_chains)
-        ((int)rows, cols, (const R *)(a + l0 * p->s.a_col), (const R *)(b + l0 * p->s.b_row),
-         (R *)out, p, l0 == 0);
+        ((int)rows, vectors, cols, (const R *)(a + l0 * p->s.a_col),
+         (const R *)(b + l0 * p->s.b_row), (R *)out, p, l0 == 0);
         while (l0 < p->l_end || l0 == 0) {
             const int64_t kc = gop_smaller(p->l_end - l0, KC);
             if (p->is_turned)
@@ -207,6 +274,11 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
                 const R *const from = (const R *)(a + i * p->s.a_row + l0 * p->s.a_col);
                 const R *const with = (const R *)(b + l0 * p->s.b_row);
                 R *const to_row = (R *)(out + i * p->s.out_row);
+                if (p->spreads) {
+                    FN(direct_panel)((int)(to - i), cols, kc, from, with, (R *)own, &apart, 1);
+                    FN(spread)(to - i, cols, (const R *)own, to_row, p, l0 == 0);
+                    continue;
+                }
 #if !IS_COMPLEX
                 if (p->is_half) {
                     FN(half_panel)((int)(to - i), cols, kc, from, with, to_row, p, l0 == 0);
@@ -223,6 +295,7 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
 #endif
 
 #else
+#include "cpu/matmul/panels.h"
 #include "cpu/matmul/tiles.h"
 #include "cpu/matmul/turned.h"
 
@@ -237,8 +310,11 @@ typedef struct direct {
     sides s;
     int64_t apart_row, apart_col; /* strides of b if it is copied (`lays_out`) */
     int64_t rows, cols, pieces_n, pieces, grain;
-    int64_t round_k; /* values of l between two checks for Ctrl-C */
-    int workers, lays_out;
+    int64_t round_k;       /* values of l between two checks for Ctrl-C */
+    int64_t own, tile_row; /* elements of a worker's scratch, and of a row of sums there */
+    int workers;
+    int lays_out; /* b is copied */
+    int spreads;  /* sums go to scratch, and from there to columns of out that are apart */
     int is_turned, is_half; /* a lane is a row of a; the columns fit in half a vector */
     const gop_gemm *gemm;   /* this and the following belong to one call */
     const void *a, *b;
@@ -246,29 +322,13 @@ typedef struct direct {
     int64_t l_begin, l_end;
 } direct;
 
-/* Walks through the offsets of a batch's products. */
-typedef struct walk {
-    int64_t batch, inner;
-    int64_t offset[3]; /* a, b, out */
-} walk;
-
-static walk walk_from(const gop_gemm *g, int64_t batch)
+/* Transposes `lines` contiguous lines of k items to k lines that are `width` apart, a multiple
+ * of a vector. */
+static void lay_squares(int item, const void *from, int64_t step, int64_t lines, int64_t k,
+                        int64_t width, void *to)
 {
-    walk at = {.batch = batch};
-    batch_offsets(g, batch, &at.offset[0], &at.offset[1], &at.offset[2]);
-    at.inner = g->batch_rank ? batch % g->extent[g->batch_rank - 1] : 0;
-    return at;
-}
-
-static inline void walk_on(const gop_gemm *g, walk *at)
-{
-    const int last = g->batch_rank - 1;
-    if (last >= 0 && ++at->inner < g->extent[last]) {
-        at->batch++;
-        at->offset[0] += g->a[last], at->offset[1] += g->b[last], at->offset[2] += g->out[last];
-    } else {
-        *at = walk_from(g, at->batch + 1);
-    }
+    if (item == 4) pack_squares_float32(from, step, (int)lines, k, (int)width, to);
+    else pack_squares_float64(from, step, (int)lines, k, (int)width, to);
 }
 
 #define GOP_TPL "cpu/matmul/direct.c"
@@ -300,19 +360,47 @@ static gop_status matmul_direct(gop_ctx *ctx, const gop_task *task, int64_t step
     return GOP_OK;
 }
 
+enum { AS_IT_LIES = 1, SPREAD, LAID_OUT }; /* ways to multiply in place */
+
 /* Whether b stays in the L2 cache or is read once. */
-static int is_direct(const sides *s, int64_t item, int rows)
+static int is_near(const sides *s, int64_t item, int rows)
 {
     enum { CACHED = 256 << 10 };
-    return (s->n == 1 || (s->b_col == 1 && s->out_col == 1)) &&
-           (s->m <= rows || s->n * item <= CACHED / (gop_smaller(s->k, KC) + 1));
+    return s->m <= rows || s->n * item <= CACHED / (gop_smaller(s->k, KC) + 1);
 }
 
-/* Whether b is so small that copying it costs less than the multiplication by a's rows. */
-static int is_laid_out(const sides *s)
+/* How a product is multiplied in place; 0: it is not. Writes its sides. Sums are spread over
+ * columns of out that are apart if else a would be read across its lines, or b be copied. */
+static int direct_way(const gop_gemm *g, gop_dtype dtype, sides *s)
 {
-    enum { SMALL = 1 << 13, LEAST_ROWS = 2 };
-    return s->out_col == 1 && s->m >= LEAST_ROWS && s->k > 0 && s->n <= SMALL / s->k;
+    enum { SMALL = 1 << 13, LEAST_ROWS = 2, LEAST_LINE = 64, LEAST_TERMS = 16 };
+    const int64_t item = gop_dtype_size(dtype);
+    const int is_complex = gop_dtype_kind(dtype) == 'c';
+    const int rows = is_complex ? COMPLEX_ROWS : ROWS;
+    const sides both[2] = {sides_of(g, 0), sides_of(g, 1)};
+    for (int i = 0; i < 2 && !is_complex; i++) {
+        *s = both[i];
+        if (s->m > 1 && s->m <= 2 * rows && s->n * item >= LEAST_LINE && s->k > 1 &&
+            s->b_col == 1 && s->b_row != 1 && s->out_col != 1 &&
+            (s->k >= LEAST_TERMS || 2 * s->m * item <= VECTOR) && is_near(s, item, rows))
+            return SPREAD;
+    }
+    for (int i = 0; i < 2; i++) {
+        *s = both[i];
+        if ((s->n == 1 ? s->a_col == 1 : s->b_col == 1 && s->out_col == 1) &&
+            is_near(s, item, rows))
+            return AS_IT_LIES;
+    }
+    for (int i = 0; i < 2; i++) {
+        *s = both[i];
+        if (s->n == 1 && is_near(s, item, rows)) return AS_IT_LIES;
+    }
+    for (int i = 0; i < 2; i++) {
+        *s = both[i];
+        if (s->out_col == 1 && s->m >= LEAST_ROWS && s->k > 0 && s->n <= SMALL / s->k)
+            return LAID_OUT;
+    }
+    return 0;
 }
 
 /* Whether the columns of b fit in half a vector, and multiply-adds dominate. */
@@ -343,12 +431,9 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
     const gop_gemm *g = &task->geometry.gemm;
     const int64_t item = gop_dtype_size(task->out[0].dtype);
     const int mr = gop_dtype_kind(task->out[0].dtype) == 'c' ? COMPLEX_ROWS : ROWS;
-    sides s = sides_of(g, 0);
-    if (!is_direct(&s, item, mr)) s = sides_of(g, 1);
-    const int fits = is_direct(&s, item, mr);
-    if (!fits) s = sides_of(g, 0);
-    if (!fits && !is_laid_out(&s)) s = sides_of(g, 1);
-    if (!fits && !is_laid_out(&s))
+    sides s;
+    const int way = direct_way(g, task->out[0].dtype, &s);
+    if (!way)
         return gop_fail(GOP_REFUSED,
                         "matmul: kernel 'direct' takes products whose b fits into a cache, or "
                         "whose a has at most %d rows; the columns of the result, and of b "
@@ -357,11 +442,12 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
                         mr, (long long)g->m, (long long)g->k, (long long)g->k, (long long)g->n);
     *p = (direct){.s = s};
     p->workers = ctx->info.processors;
-    p->lays_out = !fits;
-    if (!fits) {
+    p->spreads = way == SPREAD;
+    p->lays_out = way == LAID_OUT;
+    if (p->lays_out) {
         p->apart_row = s.b_row, p->apart_col = s.b_col;
-        p->s.b_row = s.n, p->s.b_col = 1;
-        plan->scratch = (size_t)(p->workers * s.k * s.n * item);
+        p->s.b_row = round_up(s.n, VECTOR / gop_smaller(item, VECTOR)), p->s.b_col = 1;
+        p->own = s.k * p->s.b_row;
     }
     p->is_turned = is_turned(&p->s, task->out[0].dtype);
     p->is_half = is_half(&p->s, task->out[0].dtype);
@@ -374,10 +460,20 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
     p->rows = rows >= (double)p->s.m ? p->s.m : (int64_t)rows / mr * mr;
     if (p->rows < least) p->rows = least;
     p->rows = even_rows(p, g->batches, mr, worth);
-    p->cols = p->s.m > mr || cols >= (double)p->s.n ? p->s.n
-              : cols < 512                          ? 512
-                                                    : (int64_t)cols / 64 * 64;
+    p->cols = !p->spreads && (p->s.m > mr || cols >= (double)p->s.n) ? p->s.n
+              : cols < 512                                           ? 512
+                                                                     : (int64_t)cols / 64 * 64;
     p->pieces_n = (p->s.n + p->cols - 1) / p->cols;
+    if (p->pieces_n > 1 && p->pieces_n < LONG * p->workers) { /* as much for each worker */
+        p->pieces_n = round_up(p->pieces_n, p->workers);
+        p->cols = round_up((p->s.n + p->pieces_n - 1) / p->pieces_n, 64);
+        p->pieces_n = (p->s.n + p->cols - 1) / p->cols;
+    }
+    if (p->spreads) {
+        p->tile_row = p->cols + VECTOR / item; /* not a power of two, which maps to one set */
+        p->own = mr * p->tile_row;
+    }
+    plan->scratch = (size_t)(p->workers * p->own * item);
     p->pieces = (p->s.m + p->rows - 1) / p->rows * p->pieces_n;
     p->grain = 1 + (int64_t)((double)worth /
                              ((double)p->rows * (double)p->cols * (double)(p->s.k + 1) + 64));

@@ -12,12 +12,17 @@
 typedef R FN(anywhere) __attribute__((vector_size(VECTOR), aligned(sizeof(R)), may_alias));
 enum { FN(N) = VECTOR / (int)sizeof(R), FN(PARTS) = DOT_BYTES / EACH / VECTOR };
 
-static ALWAYS_INLINE void FN(fold_lanes)(V *sum)
+static ALWAYS_INLINE void FN(fold_parts)(V *sum)
 {
 #pragma GCC unroll 16
     for (int d = FN(PARTS) / 2; d > 0; d /= 2)
 #pragma GCC unroll 16
         for (int v = 0; v < d; v++) sum[v] += sum[v + d];
+}
+
+static ALWAYS_INLINE void FN(fold_lanes)(V *sum)
+{
+    FN(fold_parts)(sum);
 #pragma GCC unroll 4
     for (int d = FN(N) / 2; d >= EACH; d /= 2) sum[0] += VFN(turn)(sum[0], d);
 }
@@ -84,6 +89,64 @@ static ALWAYS_INLINE void FN(dot_lines)(const int lines, int64_t count, const R 
 #undef TURNED
 }
 
+/* Adds the products of vector v to its sums: with complex numbers by x, and by x with its parts
+ * exchanged. */
+static ALWAYS_INLINE void FN(dot_vector)(V here, V x, V (*sum)[FN(PARTS)], int v)
+{
+    sum[0][v] = VFN(fma)(here, x, sum[0][v]);
+#if IS_COMPLEX
+    sum[1][v] = VFN(fma)(here, VFN(swap)(x), sum[1][v]);
+#endif
+}
+
+/* The same for many short lines, which end in `parts` vectors of `count` numbers: as many sums
+ * as a vector has lanes fold together. */
+static ALWAYS_INLINE void FN(dot_short)(const int parts, int64_t whole, int64_t count,
+                                        int64_t outputs, const R *b, int64_t line, const R *x,
+                                        R *out, int64_t out_step)
+{
+    enum { N = FN(N), AT_ONCE = N / EACH, STEP = FN(PARTS) * FN(N) };
+    V with[FN(PARTS)];
+#pragma GCC unroll 16
+    for (int v = 0; v < parts; v++)
+        with[v] = (V)UFN(load)(x + whole + v * N, lanes_left(count - v * N, N));
+    for (int64_t j = 0; j < outputs; j += AT_ONCE) {
+        const int64_t left = gop_smaller(outputs - j, AT_ONCE);
+        V sums[N];
+#pragma GCC unroll 16
+        for (int i = 0; i < AT_ONCE; i++) {
+            V sum[EACH][FN(PARTS)];
+            const R *const from = b + (j + (i < left ? i : 0)) * line;
+#pragma GCC unroll 16
+            for (int v = 0; v < EACH * FN(PARTS); v++)
+                sum[v / FN(PARTS)][v % FN(PARTS)] = (V){0};
+            for (int64_t l = 0; l < whole; l += STEP)
+#pragma GCC unroll 16
+                for (int v = 0; v < FN(PARTS); v++) {
+                    __builtin_prefetch((const char *)(from + l + v * N) + 2 * AHEAD);
+                    FN(dot_vector)
+                    (*(const FN(anywhere) *)(from + l + v * N),
+                     *(const FN(anywhere) *)(x + l + v * N), sum, v);
+                }
+#pragma GCC unroll 16
+            for (int v = 0; v < parts; v++)
+                FN(dot_vector)
+                ((V)UFN(load)(from + whole + v * N, lanes_left(count - v * N, N)), with[v], sum,
+                 v);
+            FN(fold_parts)(sum[0]);
+#if IS_COMPLEX
+            FN(fold_parts)(sum[1]);
+            sums[2 * i] = VFN(minus_odd)(sum[0][0]);
+#endif
+            sums[EACH * (i + 1) - 1] = sum[EACH - 1][0];
+        }
+        const V all = VFN(fold)(sums);
+        if (out_step == 1) UFN(store)(out + EACH * j, EACH * left, (U)all);
+        for (int64_t i = 0; i < left && out_step != 1; i++)
+            memcpy(out + EACH * (j + i) * out_step, (const R *)&all + EACH * i, sizeof(T));
+    }
+}
+
 /* Computes `outputs` outputs from one segment of l. */
 static void FN(dots)(int64_t outputs, int64_t count, const T *b, int64_t line, const T *x,
                      T *out, int64_t out_step)
@@ -92,6 +155,18 @@ static void FN(dots)(int64_t outputs, int64_t count, const T *b, int64_t line, c
     T sums[DOT_LINES];
     int64_t j = 0;
     count *= EACH, line *= EACH;
+    const int64_t whole = count / (FN(PARTS) * FN(N)) * (FN(PARTS) * FN(N)),
+                  rest = count - whole;
+    if (whole <= SHORT_STEPS * FN(PARTS) * FN(N)) {
+        R *const to = (R *)out;
+        if (rest == 0) FN(dot_short)(0, whole, rest, outputs, from, line, with, to, out_step);
+        else if (rest <= FN(N)) FN(dot_short)
+        (1, whole, rest, outputs, from, line, with, to, out_step);
+        else if (rest <= FN(PARTS) / 2 * FN(N))
+            FN(dot_short)(FN(PARTS) / 2, whole, rest, outputs, from, line, with, to, out_step);
+        else FN(dot_short)(FN(PARTS), whole, rest, outputs, from, line, with, to, out_step);
+        return;
+    }
     for (; j + DOT_LINES <= outputs; j += DOT_LINES) {
         FN(dot_lines)(DOT_LINES, count, from + j * line, line, with, (R *)sums);
         for (int r = 0; r < DOT_LINES; r++) out[(j + r) * out_step] = sums[r];
@@ -235,25 +310,6 @@ static ALWAYS_INLINE void FN(dot_tiles)(const int rows, int64_t outputs, int64_t
 }
 #endif
 
-/* The same as dots, for each of `rows` rows of x. */
-static void FN(dots_of_rows)(int64_t rows, int64_t outputs, int64_t count, const T *b,
-                             int64_t line, const T *x, int64_t x_row, T *out, int64_t out_row,
-                             int64_t out_step)
-{
-#if !IS_COMPLEX
-#define CASE(r)                                                                                \
-    case r:                                                                                    \
-        FN(dot_tiles)(r, outputs, count, b, line, x, x_row, out, out_row, out_step);           \
-        return;
-    switch (rows) {
-        CASE(2) CASE(3) CASE(4)
-    }
-#undef CASE
-#endif
-    for (int64_t i = 0; i < rows; i++)
-        FN(dots)(outputs, count, b, line, x + i * x_row, out + i * out_row, out_step);
-}
-
 /* Multiplies one segment of `rows` lines of x by `outputs` lines of b, in a grid of nearly
  * equal tiles. If b is x, only tiles that reach above the diagonal are computed. */
 static void FN(dots_of_few)(int64_t rows, int64_t outputs, int64_t count, const T *b,
@@ -287,6 +343,29 @@ static void FN(dots_of_few)(int64_t rows, int64_t outputs, int64_t count, const 
         FN(dots)(outputs, count, b, line, x + i * x_row, out + i * out_row, out_step);
 #endif
 }
+
+/* The same as dots, for each of `rows` rows of x. */
+static void FN(dots_of_rows)(int64_t rows, int64_t outputs, int64_t count, const T *b,
+                             int64_t line, const T *x, int64_t x_row, T *out, int64_t out_row,
+                             int64_t out_step)
+{
+#if !IS_COMPLEX
+#define CASE(r)                                                                                \
+    case r:                                                                                    \
+        FN(dot_tiles)(r, outputs, count, b, line, x, x_row, out, out_row, out_step);           \
+        return;
+    switch (rows) {
+        CASE(2) CASE(3) CASE(4)
+    }
+#undef CASE
+    if (rows > 1) {
+        FN(dots_of_few)(rows, outputs, count, b, line, x, x_row, out, out_row, out_step, 0);
+        return;
+    }
+#endif
+    for (int64_t i = 0; i < rows; i++)
+        FN(dots)(outputs, count, b, line, x + i * x_row, out + i * out_row, out_step);
+}
 #endif
 
 #elif !defined(GOP_CPU_MATMUL_DOTS_H)
@@ -294,8 +373,9 @@ static void FN(dots_of_few)(int64_t rows, int64_t outputs, int64_t count, const 
 
 #include "cpu/matmul/rows.h"
 
-/* One row of a: bytes of a line's partial sums; lines that share loads of a. */
-enum { DOT_BYTES = 256, DOT_LINES = VECTOR == 64 ? 4 : 1 };
+/* One row of a: bytes of a line's partial sums; lines that share loads of a; steps of a line
+ * that is short. */
+enum { DOT_BYTES = 256, DOT_LINES = VECTOR == 64 ? 4 : 1, SHORT_STEPS = 4 };
 /* Tiles: bytes of an output's partial sums, and its vectors; outputs and rows of a tile, as
  * registers allow; most rows; numbers that pad a packed row of a, so that rows do not map to
  * one set of the L1 cache. */

@@ -257,6 +257,17 @@ static ALWAYS_INLINE vector_f64 vector_times_i_f64(vector_f64 v)
     return (vector_f64)((vector_u64)vector_swap_f64(v) ^ sign);
 }
 
+/* Negates every other lane, from the second on: the imaginary parts. */
+static ALWAYS_INLINE vector_f32 vector_minus_odd_f32(vector_f32 v)
+{
+    return vector_swap_f32(vector_times_i_f32(v));
+}
+
+static ALWAYS_INLINE vector_f64 vector_minus_odd_f64(vector_f64 v)
+{
+    return vector_swap_f64(vector_times_i_f64(v));
+}
+
 /* Transposes a square: squares of d x d lanes are swapped, for each power of two d. The lane
  * numbers are tables; computed, they would be built anew at each use. */
 #define TURN_SIXTEEN(of, lanes, d)                                                             \
@@ -278,16 +289,16 @@ static ALWAYS_INLINE vector_f64 vector_times_i_f64(vector_f64 v)
 TURN_TABLE(TURN_U32, uint32_t, VECTOR / 4)
 TURN_TABLE(TURN_U64, uint64_t, VECTOR / 8)
 
-#define TURN_SQUARE(name, vector, table)                                                       \
+#define TURN_SQUARE(name, vector, table, halves)                                               \
     static ALWAYS_INLINE void name(vector *line)                                               \
     {                                                                                          \
-        enum { LANES = sizeof(vector) / sizeof(table[0][0][0]) };                              \
-        _Pragma("GCC unroll 4") for (int b = 0; 1 << b < LANES; b++)                           \
+        enum { SIDE = sizeof(vector) / sizeof(table[0][0][0]) / halves };                      \
+        _Pragma("GCC unroll 4") for (int b = 0; 1 << b < SIDE; b++)                            \
         {                                                                                      \
             vector low, high;                                                                  \
             memcpy(&low, table[b][0], sizeof low);                                             \
             memcpy(&high, table[b][1], sizeof high);                                           \
-            _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++)                           \
+            _Pragma("GCC unroll 16") for (int i = 0; i < SIDE; i++)                            \
             {                                                                                  \
                 if (i & 1 << b) continue;                                                      \
                 const vector above = line[i], below = line[i + (1 << b)];                      \
@@ -296,8 +307,27 @@ TURN_TABLE(TURN_U64, uint64_t, VECTOR / 8)
             }                                                                                  \
         }                                                                                      \
     }
-TURN_SQUARE(vector_square_u32, vector_u32, TURN_U32)
-TURN_SQUARE(vector_square_u64, vector_u64, TURN_U64)
+TURN_SQUARE(vector_square_u32, vector_u32, TURN_U32, 1)
+TURN_SQUARE(vector_square_u64, vector_u64, TURN_U64, 1)
+/* The same for both halves of half as many lines: two squares side by side. */
+TURN_SQUARE(vector_squares_u32, vector_u32, TURN_U32, 2)
+TURN_SQUARE(vector_squares_u64, vector_u64, TURN_U64, 2)
+
+/* The first halves of two vectors, or the second ones. */
+#define JOIN_HALVES(name, vector, table)                                                       \
+    static ALWAYS_INLINE vector name(vector low, vector high, int second)                      \
+    {                                                                                          \
+        enum { LANES = sizeof(vector) / sizeof(table[0][0][0]) };                              \
+        vector from;                                                                           \
+        memcpy(&from,                                                                          \
+               table[LANES == 16  ? 3                                                          \
+                     : LANES == 8 ? 2                                                          \
+                                  : LANES / 4][second],                                        \
+               sizeof from);                                                                   \
+        return SHUFFLE(low, high, from);                                                       \
+    }
+JOIN_HALVES(vector_join_u32, vector_u32, TURN_U32)
+JOIN_HALVES(vector_join_u64, vector_u64, TURN_U64)
 
 /* Sums the lanes of line i into lane i, for as many lines as a vector has lanes. Lanes fold by
  * halves, two lines at a time. */

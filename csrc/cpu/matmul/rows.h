@@ -48,6 +48,31 @@ static void batch_offsets(const gop_gemm *g, int64_t batch, int64_t *a, int64_t 
     *out = gop_offset(g->batch_rank, index, g->out);
 }
 
+/* Walks through the offsets of a batch's products. */
+typedef struct walk {
+    int64_t batch, inner;
+    int64_t offset[3]; /* a, b, out */
+} walk;
+
+static walk walk_from(const gop_gemm *g, int64_t batch)
+{
+    walk at = {.batch = batch};
+    batch_offsets(g, batch, &at.offset[0], &at.offset[1], &at.offset[2]);
+    at.inner = g->batch_rank ? batch % g->extent[g->batch_rank - 1] : 0;
+    return at;
+}
+
+static inline void walk_on(const gop_gemm *g, walk *at)
+{
+    const int last = g->batch_rank - 1;
+    if (last >= 0 && ++at->inner < g->extent[last]) {
+        at->batch++;
+        at->offset[0] += g->a[last], at->offset[1] += g->b[last], at->offset[2] += g->out[last];
+    } else {
+        *at = walk_from(g, at->batch + 1);
+    }
+}
+
 /* Extents and strides of a product, or of out^T = b^T a^T, where a and b are swapped. */
 typedef struct sides {
     int64_t m, n, k, a_row, a_col, b_row, b_col, out_row, out_col;

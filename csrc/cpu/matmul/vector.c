@@ -87,20 +87,54 @@ static void FN(sweeps)(const thin *p, int64_t kc, const T *a, const T *b, int64_
      x + i * KC + l, b + l * p->s.b_row, p->s.b_row, sums + i * sums_row, sums_row, l == 0);
 }
 
+/* Copies a's rows, `apart` each. Those that lie across l are transposed in registers. */
+static void FN(pack_rows)(const thin *p, int64_t count, const T *x, T *own, int64_t apart)
+{
+#if !IS_COMPLEX
+    enum { N = FN(N) };
+    for (int64_t l = 0; l < count && p->s.a_row == 1 && p->s.m <= N / 2; l += N) {
+        U lines[N / 2];
+#pragma GCC unroll 8
+        for (int i = 0; i < N / 2; i++) {
+            const T *const low = x + (l + i) * p->s.a_col, *const high =
+                                                               low + N / 2 * p->s.a_col;
+            lines[i] = UFN(join)(l + i < count ? UFN(load)(low, p->s.m) : (U){0},
+                                 l + i + N / 2 < count ? UFN(load)(high, p->s.m) : (U){0}, 0);
+        }
+        UFN(squares)(lines);
+#pragma GCC unroll 8
+        for (int i = 0; i < N / 2; i++)
+            if (i < p->s.m) UFN(store)(own + i * apart + l, N, lines[i]);
+    }
+    if (p->s.a_row == 1 && p->s.m <= N / 2) return;
+    if (p->s.a_row == 1 && p->s.a_col != 1) {
+        FN(pack_squares)(x, p->s.a_col, (int)count, p->s.m, (int)apart, own);
+        return;
+    }
+#endif
+    for (int64_t i = 0; i < p->s.m; i++)
+        if (p->s.a_col == 1)
+            memcpy(own + i * apart, x + i * p->s.a_row, (size_t)count * sizeof(T));
+        else
+            for (int64_t l = 0; l < count; l++)
+                own[i * apart + l] = x[i * p->s.a_row + l * p->s.a_col];
+}
+
 /* Computes pieces [begin, end) of all products. */
 static void FN(vector_pieces)(void *argument, int64_t begin, int64_t end, int worker)
 {
     const thin *const p = argument;
     T *const own = (T *)(void *)(p->scratch + (size_t)worker * p->own);
     int64_t packed = -1; /* the part of a that `own` holds */
+    walk with = walk_from(p->gemm, begin / p->pieces);
     for (int64_t t = begin; t < end; t++) {
-        const int64_t at = t / p->pieces, segment = t % p->segments, l0 = segment * p->segment;
+        const int64_t segment = t % p->segments, l0 = segment * p->segment;
         const int64_t count = gop_smaller(p->s.k - l0, p->segment);
         const int64_t j0 = t % p->pieces / p->segments * p->width;
         const int64_t width = gop_smaller(p->s.n - j0, p->width);
-        const int64_t part = at * p->segments + segment;
-        int64_t offset[3], row = p->s.out_row, step = p->s.out_col;
-        batch_offsets(p->gemm, at, &offset[0], &offset[1], &offset[2]);
+        if (t > begin && t % p->pieces == 0) walk_on(p->gemm, &with);
+        const int64_t part = with.batch * p->segments + segment, *const offset = with.offset;
+        int64_t row = p->s.out_row, step = p->s.out_col;
         const T *x = (const T *)p->a + offset[p->s.is_swapped] + l0 * p->s.a_col;
         const T *b = (const T *)p->b + offset[!p->s.is_swapped] + j0 * p->s.b_col;
         T *out = (T *)p->out + offset[2] + j0 * step;
@@ -113,14 +147,9 @@ static void FN(vector_pieces)(void *argument, int64_t begin, int64_t end, int wo
             FN(sweeps)(p, count, x, b, width, own, out, row);
             continue;
         }
-        const int64_t apart = p->is_packed ? count + APART : p->s.a_row;
+        const int64_t apart = p->is_packed ? round_up(count, APART) + APART : p->s.a_row;
         if (p->is_packed) {
-            for (int64_t i = 0; i < p->s.m && packed != part; i++)
-                if (p->s.a_col == 1)
-                    memcpy(own + i * apart, x + i * p->s.a_row, (size_t)count * sizeof(T));
-                else
-                    for (int64_t l = 0; l < count; l++)
-                        own[i * apart + l] = x[i * p->s.a_row + l * p->s.a_col];
+            if (packed != part) FN(pack_rows)(p, count, x, own, apart);
             x = own;
         }
         if (p->is_few) FN(dots_of_few)
@@ -163,6 +192,7 @@ static void FN(vector_join)(void *argument, int64_t begin, int64_t end, int work
 
 #else
 #include "cpu/matmul/dots.h"
+#include "cpu/matmul/panels.h"
 #include "cpu/matmul/tiles.h"
 
 /* dots: terms of a segment; most rows of complex numbers. sweeps: lines of b and rows of a at a
@@ -234,7 +264,15 @@ enum { DOTS = 1, FEW_DOTS, SWEEPS }; /* ways to read b */
 
 static int way_of(const sides *p, gop_dtype dtype)
 {
-    enum { SHORTEST = 64, LINES = 16, CACHED = 512 << 10, NARROWEST = 4, TALL = 1 << 16 };
+    enum {
+        SHORTEST = 64,
+        SHORT = 8,
+        DOTTED_ROWS = 8,
+        LINES = 16,
+        CACHED = 512 << 10,
+        NARROWEST = 4,
+        TALL = 1 << 16
+    };
     const int64_t item = gop_dtype_size(dtype);
     const int is_real = gop_dtype_kind(dtype) != 'c';
     const int is_cached = p->n <= CACHED / item / (p->k + 1);
@@ -244,9 +282,19 @@ static int way_of(const sides *p, gop_dtype dtype)
     if (p->a_col == 1 && p->b_row == 1 && p->k >= FEW_TERMS && p->k >= 2 * p->n &&
         p->m <= p->n && p->n <= (is_real ? FEW_LINES : FEW_COMPLEX))
         return FEW_DOTS;
+    /* Short lines; two to four rows that are packed, times a few lines; up to eight rows. */
+    if (p->b_row == 1 && p->m == 1 && p->k >= SHORT && p->n >= SHORT) return DOTS;
+    if (is_real && p->b_row == 1 && p->m <= most && p->k >= FEW_TERMS &&
+        (p->n >= LINES ||
+         (p->n > 1 && p->a_col != 1 && p->k >= 2 * SHORTEST && p->k < 32 * SHORTEST)))
+        return DOTS;
+    if (is_real && p->b_row == 1 && p->m <= DOTTED_ROWS && p->n > FEW_LINES &&
+        p->k >= 4 * SHORTEST)
+        return DOTS;
     const int is_large = p->m == 1 || p->n * item > CACHED / (p->k + 1) * 4;
-    const int is_wide =
-        p->n >= SHORTEST || (p->m == 1 && p->n >= NARROWEST && p->k >= TALL / p->n);
+    /* What direct sums in registers; only real numbers have the same bits there. */
+    const int64_t narrow = is_real && VECTOR == 64 ? 4 * VECTOR / item : NARROWEST - 1;
+    const int is_wide = p->n >= SHORTEST || (p->m == 1 && p->n > narrow && p->k >= TALL / p->n);
     return p->m <= SWEPT_ROWS && p->k >= (p->m == 1 ? 1 : SWEEP_LINES) && p->b_col == 1 &&
                    p->out_col == 1 && is_wide && is_large
                ? SWEEPS
@@ -309,7 +357,7 @@ static gop_status matmul_vector_plan(const gop_ctx *ctx, const gop_task *task, g
         p->is_dots && (s.a_col != 1 || (p->is_few ? s.n > FEW_APART && meet : s.m > 1));
     p->own = (size_t)(item * s.m *
                       (!p->is_dots    ? KC
-                       : p->is_packed ? gop_smaller(s.k, p->segment) + APART
+                       : p->is_packed ? round_up(gop_smaller(s.k, p->segment), APART) + APART
                                       : 0));
     plan->scratch = (size_t)p->workers * p->own;
     if (p->segments > 1) plan->scratch += (size_t)(g->batches * s.m * s.n * p->segments * item);
