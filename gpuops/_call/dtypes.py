@@ -59,7 +59,8 @@ def refuse_dtype(op: str, name: str, dtype: np.dtype, kinds: str) -> NoReturn:
         }
         accepted = ", ".join(text for key, text in words.items() if key[0] in kinds)
     hint = "; import ml_dtypes" if dtype.name == "bfloat16" and "f" in kinds else ""
-    raise TypeError(f"{op}: {name} has dtype {dtype}; accepted are {accepted}{hint}")
+    what = "dtype is" if name == "dtype" else f"{name} has dtype"
+    raise TypeError(f"{op}: {what} {dtype}; accepted are {accepted}{hint}")
 
 
 def known(op: str, name: str, dtype: np.dtype, kinds: str = "biufc") -> np.dtype:
