@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from difflib import SequenceMatcher
 from pathlib import Path
 
 from .._show.source import folder
@@ -16,7 +17,8 @@ from .kernel_source import Source
 # kernel.cu:3: undefined reference to `f'.
 _SAID = re.compile(
     r"(?P<file>[^\s:(][^:(]*)(?::(?P<line>\d+):(?:\d+:)?|\((?P<nvcc>\d+)\):) "
-    r"(?:(?P<kind>(?:fatal |catastrophic )?[eE]rror|warning): (?P<words>.*)"
+    r"(?:(?P<kind>(?:fatal |catastrophic )?[eE]rror|warning|sorry, unimplemented): "
+    r"(?P<words>.*)"
     r"|undefined reference to [`'](?P<lost>.*)')$"
 )
 # In front of an error in a header, the line that it comes from.
@@ -32,6 +34,12 @@ _MEANT_OWN = re.compile(r"; did you mean '[^']*gop[^']*'\?")
 # gcc's and clang's words for one of CUDA's functions that csrc/sim/include has not.
 _NOT_THERE = re.compile(r"'(__\w+)' was not declared|undeclared identifier '(__\w+)'")
 _NO_FILE = re.compile(r"(\S+): No such file|'(\S+)' file not found")
+_MEANT = re.compile(r"; did you mean '(\w+)'\?")
+_WHOLE = re.compile(r"call (?:of overloaded|to) '(\w+)(?:\((?:\w+ )*\w+&?\))?' is ambiguous")
+_RUNTIME = re.compile(r"'(cuda[A-Z]\w*)' was not declared|undeclared identifier '(cuda[A-Z]\w*)'")
+# NVRTC's, which compiles for no host.
+_UNMARKED = re.compile(r"A (?:function|namespace scope (variable)) without \w+ space annotation")
+_NAME = {"function": r"(\w+)\s*\(", "variable": r"(\w+)\s*(?:[\[={(;]|$)"}
 _WITHOUT_MASK = re.compile(r"__(?:shfl(?:_up|_down|_xor)?|any|all|ballot)")
 _VARIABLE_SIZE = re.compile(r"variable.length array|variably.modified")
 _NO_CONSTANT = re.compile(r"variable '?([\w:<>, ]*?)'? ?does not have a constant init")
@@ -227,6 +235,18 @@ def _plain(words: str, line: str) -> str:
     plain = _MEANT_OWN.sub("", _FLAG.sub("", _OWN_NAMES.sub(r"\1", words)))
     if _VARIABLE_SIZE.search(plain):
         return _size(line)
+    if (at := _UNMARKED.match(plain)) and (name := re.search(_NAME[at[1] or "function"], line)):
+        return (
+            f"{_OF_THE_HOST[at[1] or 'function'].format(name[1])}; where nvcc is installed, "
+            "what no kernel uses may stay"
+        )
+    if at := _WHOLE.match(plain):
+        return (
+            f"{at[1]} of an integer is ambiguous, as CUDA has it for float and double: "
+            f"write {at[1]}((float)...)"
+        )
+    if at := _RUNTIME.search(plain):
+        return f"`{at[1] or at[2]}` is for the host, which is Python here; kernels have it not"
     if at := _NO_CONSTANT.search(plain):
         return (
             f"the value of {at[1] or 'this variable'} is computed when the kernels are loaded, "
@@ -240,7 +260,9 @@ def _plain(words: str, line: str) -> str:
         name = at[1] or at[2]
         if _WITHOUT_MASK.fullmatch(name):
             return f"{name} is gone since CUDA 9: write {name}_sync(0xffffffff, ...)"
-        if "did you mean '__" not in plain:
+        meant = _MEANT.search(plain)
+        if not meant or SequenceMatcher(None, name, meant[1]).ratio() < 0.85:
+            plain = _MEANT.sub("", plain)
             plain += "; docs/sim.md lists what sim supports of CUDA's functions"
     elif _LACKED.search(plain):
         plain += "; docs/sim.md lists what sim supports of CUDA"

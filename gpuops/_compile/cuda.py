@@ -7,6 +7,7 @@ The names of all kernels are read from the image, which is what the cache keeps.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import tempfile
 from pathlib import Path
@@ -58,16 +59,19 @@ def image(source: Source, kernels: dict[str, int], capability: tuple[int, int]) 
     """The kernels as a cubin of one compute capability, or as PTX that its driver finishes."""
     translation = _translation(source.text, kernels)
     nvrtc, nvcc = find_nvrtc(), find_nvcc()
-    if nvrtc is not None:
-        try:
-            return _by_nvrtc(nvrtc, translation, source, capability)
-        except CompileError as error:
-            # NVRTC brings few headers of the C library, nvcc takes the host's.
-            if nvcc is None or "cannot open source file" not in str(error):
-                raise
-    if nvcc is None:
+    if nvrtc is None and nvcc is None:
         raise DeviceUnavailableError(MISSING)
-    return _by_nvcc(nvcc, translation, source, capability)
+    if nvrtc is None:
+        return _by_nvcc(nvcc, translation, source, capability)
+    try:
+        return _by_nvrtc(nvrtc, translation, source, capability)
+    except CompileError:
+        # NVRTC takes neither the host's functions nor its headers, beside which nvcc's kernels
+        # may stand. Of what both refuse, NVRTC's words are shown.
+        if nvcc is not None:
+            with contextlib.suppress(CompileError):
+                return _by_nvcc(nvcc, translation, source, capability)
+        raise
 
 
 def _by_nvrtc(path: str, translation: str, source: Source, capability) -> bytes:

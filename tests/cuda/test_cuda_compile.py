@@ -121,6 +121,45 @@ def test_nvcc_takes_what_nvrtc_has_no_headers_for():
 
 
 @needs_nvrtc
+@needs_nvcc
+def test_functions_of_the_host_stand_beside_kernels():
+    beside = "int main() { return 0; }\nfloat half(float x) { return x / 2; }\n"
+    assert image(beside + "__global__ void k() { }")[:4] == b"\x7fELF"
+    with pytest.raises(gpuops.CompileError, match=r"line 2: `half` is a function of the host"):
+        image(beside + "__global__ void k(float *a) { a[0] = half(1); }")
+
+
+@needs_nvrtc
+def test_constants_of_the_host_that_nvcc_needs_no_header_for(only):
+    only("nvrtc")
+    body = "a[0] = NAN + INFINITY + HUGE_VAL + M_PI;"
+    source = f"__constant__ float c = INFINITY; __global__ void k(float *a) {{ {body} }}"
+    assert image(source)[:4] == b"\x7fELF"
+    for beside, name in (("int n = 3;", "n` is a variable"), ("void f() { }", "f` is a func")):
+        with pytest.raises(gpuops.CompileError, match=f"line 1: `{name}.*where nvcc is inst"):
+            image(beside + "\n__global__ void k() { }")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "void __global__ k(int *a) { }",
+        "__global__ inline void k(int *a) { }",
+        "__global__ __attribute__((noinline)) void k(int *a) { }",
+        "__global__ __launch_bounds__(32 * (4 + 4)) void k(int *a) { }",
+        "#define LB __launch_bounds__(256)\n__global__ void LB k(int *a) { }",
+        "#define KERNEL __global__ void\nKERNEL k(int *a) { }",
+        'extern "C" {\n__global__ void k(int *a) { }\n}',
+        "#if 0\n__global__ void old() { }\n#endif\n__global__ void k(int *a) { }",
+        "// __global__ void no() {}\n__global__ void k(int *a);\n__global__ void k(int *a) { }",
+        '__device__ char c = \'{\'; __global__ void k(int *a) { const char *s = "}"; }',
+    ],
+)
+def test_kernels_are_found_however_they_are_written(source):
+    assert _kernel_source.kernel_names(source) == {"k": 1}
+
+
+@needs_nvrtc
 def test_a_gpu_newer_than_nvrtc_gets_ptx(only):
     only("nvrtc")
     made = image(ADD, (99, 0))
