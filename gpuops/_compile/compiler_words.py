@@ -33,12 +33,17 @@ _FLAG = re.compile(r" \[-[\w=+,-]+\]$")
 _MEANT_OWN = re.compile(r"; did you mean '[^']*gop[^']*'\?")
 # gcc's and clang's words for one of CUDA's functions that csrc/sim/include has not.
 _NOT_THERE = re.compile(r"'(__\w+)' was not declared|undeclared identifier '(__\w+)'")
+_NOT_ON_CUDA = re.compile(r'identifier "(__\w+)" is undefined')
 _NO_FILE = re.compile(r"(\S+): No such file|'(\S+)' file not found")
 _MEANT = re.compile(r"; did you mean '(\w+)'\?")
 _WHOLE = re.compile(r"call (?:of overloaded|to) '(\w+)(?:\((?:\w+ )*\w+&?\))?' is ambiguous")
-_RUNTIME = re.compile(r"'(cuda[A-Z]\w*)' was not declared|undeclared identifier '(cuda[A-Z]\w*)'")
+_RUNTIME = re.compile(
+    r"'(cuda[A-Z]\w*)' was not declared|(?:undeclared )?identifier ['\"](cuda[A-Z]\w*)['\"]"
+)
 # NVRTC's, which compiles for no host.
-_UNMARKED = re.compile(r"A (?:function|namespace scope (variable)) without \w+ space annotation")
+_UNMARKED = re.compile(
+    r"A (?:function|namespace scope (variable)) (?:without \w+ space|explicitly marked as a __host)"
+)
 _NAME = {"function": r"(\w+)\s*\(", "variable": r"(\w+)\s*(?:[\[={(;]|$)"}
 _WITHOUT_MASK = re.compile(r"__(?:shfl(?:_up|_down|_xor)?|any|all|ballot)")
 _VARIABLE_SIZE = re.compile(r"variable.length array|variably.modified")
@@ -110,8 +115,8 @@ def refused(source: Source, found: list[tuple[str, int, str]]) -> CompileError:
 def readable(said: str, source: Source) -> str:
     """The compiler's errors by line of the source, each with the line itself."""
     found = _mistakes(said, source)
-    if brace := _lone_brace(source.text):
-        found = [("kernel.cu", *brace)]
+    if alone := _lone_brace(source.text) or _assembled(said, source.text):
+        found = [("kernel.cu", *alone)]
     words = _by_line(found, source)
     if not words and (lost := _NO_CALL.search(said)):
         words = (
@@ -256,10 +261,12 @@ def _plain(words: str, line: str) -> str:
         return f"`{at[1]}` is constant here: nothing can be stored to it"
     if (at := _PLACE.search(line)) and re.search(r"'(?:const )?(?:uint3|dim3)\W", plain):
         return _three_parts(at[1])
+    if (at := _NOT_ON_CUDA.match(plain)) and _WITHOUT_MASK.fullmatch(at[1]):
+        return _masked(at[1])
     if at := _NOT_THERE.search(plain):
         name = at[1] or at[2]
         if _WITHOUT_MASK.fullmatch(name):
-            return f"{name} is gone since CUDA 9: write {name}_sync(0xffffffff, ...)"
+            return _masked(name)
         meant = _MEANT.search(plain)
         if not meant or SequenceMatcher(None, name, meant[1]).ratio() < 0.85:
             plain = _MEANT.sub("", plain)
@@ -283,6 +290,26 @@ def _plain(words: str, line: str) -> str:
     if "non-void function" in plain:
         plain += ": every way through it ends in a return of a value"
     return plain
+
+
+def _masked(name: str) -> str:
+    return f"{name} is gone since CUDA 9: write {name}_sync(0xffffffff, ...)"
+
+
+def _assembled(said: str, text: str) -> tuple[int, str] | None:
+    """What the assembler refused, which knows names and no lines of the source."""
+    plain = _simt.without_comments(text)
+    if at := re.search(r"Unresolved extern function '(\w+)'", said):
+        mangled = re.match(r"_Z(\d+)(\w+)", at[1])
+        name = mangled[2][: int(mangled[1])] if mangled else at[1]
+        words = f"`{name}` is declared, and defined nowhere"
+        found = re.search(rf"\b{name}\b", plain)
+    elif "without '.sync'" in said:
+        found = re.search(rf"\b(?:{_WITHOUT_MASK.pattern})(?=\s*\()", plain)
+        words = _masked(found[0]) if found else ""
+    else:
+        return None
+    return (plain[: found.start()].count("\n") + 1, words) if found else None
 
 
 def _three_parts(name: str) -> str:

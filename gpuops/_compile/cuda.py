@@ -65,10 +65,11 @@ def image(source: Source, kernels: dict[str, int], capability: tuple[int, int]) 
         return _by_nvcc(nvcc, translation, source, capability)
     try:
         return _by_nvrtc(nvrtc, translation, source, capability)
-    except CompileError:
+    except CompileError as error:
         # NVRTC takes neither the host's functions nor its headers, beside which nvcc's kernels
-        # may stand. Of what both refuse, NVRTC's words are shown.
-        if nvcc is not None:
+        # may stand. Of what both refuse, NVRTC's words are shown. What calls CUDA's runtime
+        # nvcc compiles, too, and no driver loads it.
+        if nvcc is not None and "is for the host" not in str(error):
             with contextlib.suppress(CompileError):
                 return _by_nvcc(nvcc, translation, source, capability)
         raise

@@ -38,7 +38,23 @@ _HEADERS = {
     "typedef short int16_t; typedef unsigned short uint16_t;\n"
     "typedef int int32_t; typedef unsigned uint32_t;\n"
     "typedef long int64_t; typedef unsigned long uint64_t;\n",
+    "stddef.h": "",
+    "time.h": "",
+    "limits.h": "#define CHAR_BIT 8\n#define SCHAR_MAX 127\n#define SCHAR_MIN (-128)\n"
+    "#define UCHAR_MAX 255\n#define CHAR_MAX 127\n#define CHAR_MIN (-128)\n"
+    "#define SHRT_MAX 32767\n#define SHRT_MIN (-32768)\n#define USHRT_MAX 65535\n"
+    "#define INT_MAX 2147483647\n#define INT_MIN (-INT_MAX - 1)\n#define UINT_MAX 4294967295u\n"
+    "#define LONG_MAX 9223372036854775807l\n#define LONG_MIN (-LONG_MAX - 1)\n"
+    "#define ULONG_MAX (2ul * LONG_MAX + 1)\n#define LLONG_MAX 9223372036854775807ll\n"
+    "#define LLONG_MIN (-LLONG_MAX - 1)\n#define ULLONG_MAX (2ull * LLONG_MAX + 1)\n",
+    "float.h": "#define FLT_MAX 3.402823466e38f\n#define FLT_MIN 1.175494351e-38f\n"
+    "#define FLT_EPSILON 1.192092896e-7f\n#define FLT_DIG 6\n#define FLT_MANT_DIG 24\n"
+    "#define DBL_MAX 1.7976931348623157e308\n#define DBL_MIN 2.2250738585072014e-308\n"
+    "#define DBL_EPSILON 2.2204460492503131e-16\n#define DBL_DIG 15\n"
+    "#define DBL_MANT_DIG 53\n",
 }
+for _name in ("assert", "float", "limits", "stddef", "stdint", "stdio", "stdlib", "string"):
+    _HEADERS[f"c{_name}"] = _HEADERS[f"{_name}.h"]
 
 
 def folders() -> Iterator[Path]:

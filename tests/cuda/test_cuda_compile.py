@@ -106,9 +106,11 @@ def test_compiler_errors_come_by_line_of_the_source(compiler, only):
 @needs_nvrtc
 def test_nvrtc_takes_the_usual_headers(only):
     only("nvrtc")
-    names = ("assert.h", "math.h", "stdint.h", "stdio.h", "stdlib.h", "string.h")
+    names = ("assert.h", "math.h", "stdint.h", "stdio.h", "stdlib.h", "string.h", "time.h")
+    names += ("float.h", "limits.h", "stddef.h", "cfloat", "climits", "cstdint", "cstdio")
     includes = "".join(f"#include <{name}>\n" for name in ("cuda_runtime.h", *names))
-    body = "__global__ void k(int32_t *a) { assert(a); a[0] = (int)sqrt(2.0); }"
+    body = "__global__ void k(int32_t *a) { assert(a); a[0] = (int)sqrt(2.0); "
+    body += "double b = FLT_MAX + DBL_EPSILON + LLONG_MIN + ULLONG_MAX; a[1] = INT_MIN + b; }"
     assert described(image(includes + body), "k")[1] == [("int32", True, False)]
     with pytest.raises(gpuops.CompileError, match=r"line 1: cannot open source file .vector"):
         image("#include <vector>\n__global__ void k() { }")
@@ -138,6 +140,21 @@ def test_constants_of_the_host_that_nvcc_needs_no_header_for(only):
     for beside, name in (("int n = 3;", "n` is a variable"), ("void f() { }", "f` is a func")):
         with pytest.raises(gpuops.CompileError, match=f"line 1: `{name}.*where nvcc is inst"):
             image(beside + "\n__global__ void k() { }")
+
+
+@needs_nvrtc
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("__device__ void f(int *);\nX { f(a); }", "line 1: `f` is declared, and defined now"),
+        ("X {\n a[0] = __ballot(1); }", "line 2: __ballot is gone since CUDA 9: write __ball"),
+        ("X {\n a[0] = __shfl(a[0], 1); }", "line 2: __shfl is gone since CUDA 9: write"),
+        ("X {\n cudaMalloc(&a, 4); }", "line 2: `cudaMalloc` is for the host"),
+    ],
+)
+def test_errors_that_nvrtc_has_no_line_or_no_cure_for(source, words):
+    with pytest.raises(gpuops.CompileError, match=words):
+        image(source.replace("X", "__global__ void k(int *a)"))
 
 
 @pytest.mark.parametrize(
