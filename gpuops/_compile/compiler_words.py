@@ -66,7 +66,9 @@ _NO_FUNCTION = re.compile(r"variable or field '(\w+)' declared void")
 _LACKED = re.compile(
     r"'((?:tex|surf)\w*|cuda(?:Texture|Surface)Object_t|(?:__)?half2|\w*nv_bfloat16\w*|"
     r"cooperative_groups|curand\w*|nvcuda|thrust|cub|image\w+_t|sampler_t|event_t|pipe|"
-    r"async_work_\w+|__cluster_dims__)'"
+    r"async_work_\w+|wait_group_events|get_work_dim|get_image_\w+|read_image\w+|"
+    r"write_image\w+|shuffle2?|fract|bitselect|upsample|m(?:ul|ad)_sat|mad_hi|prefetch|"
+    r"__cluster_dims__)'"
 )
 # What is generated for each kernel, where that cannot name it.
 _NO_CALL = re.compile(r"gop_(?:describe|call|parameters)_(\w+)")
@@ -247,9 +249,11 @@ def _plain(words: str, line: str) -> str:
         )
     if at := _WHOLE.match(plain):
         return (
-            f"{at[1]} of an integer is ambiguous, as CUDA has it for float and double: "
+            f"{at[1]} of an integer is ambiguous, as it is for float and double: "
             f"write {at[1]}((float)...)"
         )
+    if "gop_vec<" in plain and ("to 'bool'" in plain or "contextually" in plain):
+        return "a vector is no condition: take select(no, yes, c) for `?:`, any(c) or all(c)"
     if at := _RUNTIME.search(plain):
         return f"`{at[1] or at[2]}` is for the host, which is Python here; kernels have it not"
     if at := _NO_CONSTANT.search(plain):
@@ -272,7 +276,7 @@ def _plain(words: str, line: str) -> str:
             plain = _MEANT.sub("", plain)
             plain += "; docs/sim.md lists what sim supports of CUDA's functions"
     elif _LACKED.search(plain):
-        plain += "; docs/sim.md lists what sim supports of CUDA"
+        plain = _MEANT.sub("", plain) + "; docs/sim.md lists what sim supports of CUDA"
     if at := _FRAME.search(plain):
         return (
             f"the function's own variables take {at[1]} bytes, and a thread on sim has room "
