@@ -17,7 +17,9 @@ _KERNEL = re.compile(r"\b__global__\b[^{};]*?(\w+)\s*\([^(){};]*\)\s*\{")
 _LEFT_OUT = re.compile(
     r"^[ \t]*#[ \t]*if[ \t]+0\b.*?^[ \t]*#[ \t]*(?:endif|else|elif)\b", re.M | re.S
 )
-_KERNEL_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(.*\b__global__\b.*)$", re.M)
+_MACRO = re.compile(
+    r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:\(([^)]*)\))?[ \t]*((?:[^\n\\]|\\\n|\\.)*)", re.M
+)
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\\n|\\.)*", re.M)
 _OPENCL_KERNEL = re.compile(r"\b__kernel\b|\bkernel\s+void\b")
 _ASSIGNS = re.compile(r"(?<![=!<>+\-*/%&|^])=(?!=)")  # no part of another operator
@@ -79,9 +81,10 @@ def kernel_names(text: str) -> dict[str, int]:
     """Names of the kernels with the number of their parameters."""
     code = without_strings(_simt.without_comments(text, strings=False))
     code = _LEFT_OUT.sub(_blank, code)
-    for name, words in _KERNEL_MACRO.findall(code):
-        code = re.sub(rf"\b{name}\b", lambda m, words=words: words, code)
+    macros = [m for m in _MACRO.findall(code) if "__global__" in m[2]]
     code = _DIRECTIVE.sub(_blank, code)
+    for name, parameters, body in macros:
+        code = _expanded(code, name, parameters, body.replace("\\\n", " "))
     try:
         declared = declarations(code)
     except Unbalanced:
@@ -102,6 +105,21 @@ def kernel_names(text: str) -> dict[str, int]:
             )
         found[d.name] = 0 if d.parameters in ("", "void") else d.parameters.count(",") + 1
     return found or _none(text)
+
+
+def _expanded(code: str, name: str, parameters: str, body: str) -> str:
+    """The code with a macro's body in its places."""
+    if not parameters.strip():
+        return re.sub(rf"\b{name}\b(?:\s*\(\s*\))?", lambda _: body, code)
+
+    def made(found: re.Match) -> str:
+        words = body
+        pairs = zip(parameters.split(","), _simt.at_commas(found[1]), strict=False)
+        for parameter, argument in pairs:
+            words = re.sub(rf"\b{parameter.strip()}\b", lambda _, a=argument: a.strip(), words)
+        return re.sub(r"\s*##\s*", "", words)
+
+    return re.sub(rf"\b{name}\s*\(([^()]*)\)", made, code)
 
 
 def _blank(found: re.Match) -> str:

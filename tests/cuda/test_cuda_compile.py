@@ -166,6 +166,7 @@ def test_errors_that_nvrtc_has_no_line_or_no_cure_for(source, words):
         "__global__ __launch_bounds__(32 * (4 + 4)) void k(int *a) { }",
         "#define LB __launch_bounds__(256)\n__global__ void LB k(int *a) { }",
         "#define KERNEL __global__ void\nKERNEL k(int *a) { }",
+        "#define MAKE(n, T) \\\n __global__ void n(T *a) { }\nMAKE(k, int)",
         'extern "C" {\n__global__ void k(int *a) { }\n}',
         "#if 0\n__global__ void old() { }\n#endif\n__global__ void k(int *a) { }",
         "// __global__ void no() {}\n__global__ void k(int *a);\n__global__ void k(int *a) { }",
@@ -174,6 +175,12 @@ def test_errors_that_nvrtc_has_no_line_or_no_cure_for(source, words):
 )
 def test_kernels_are_found_however_they_are_written(source):
     assert _kernel_source.kernel_names(source) == {"k": 1}
+
+
+def test_kernels_of_one_macro():
+    source = "#define MAKE(T) __global__ void add_##T(T *a, T b) { a[0] += b; }\n"
+    source += "MAKE(int) MAKE(float)\n"
+    assert _kernel_source.kernel_names(source) == {"add_int": 2, "add_float": 2}
 
 
 @needs_nvrtc

@@ -232,8 +232,8 @@ GOP_CL_CLAMP(double, long)
     GOP_DEVICE gop_vec<T, N> f(GOP_CL_ITSELF a, gop_vec<T, N> b, gop_vec<T, N> c)              \
         GOP_CL_EACH(f(a, b.v[i], c.v[i]))
 #define GOP_CL_AT(f)                                                                           \
-    template <typename T, int N>                                                               \
-    GOP_DEVICE gop_vec<T, N> f(GOP_CL_ITSELF a, gop_vec<T, N> b) GOP_CL_EACH(f(a, b.v[i]))
+    template <typename T, int N> GOP_DEVICE gop_vec<T, N> f(GOP_CL_ITSELF a, gop_vec<T, N> b)  \
+        GOP_CL_EACH(f(a, b.v[i]))
 #define GOP_CL_BETWEEN(f)                                                                      \
     template <typename T, int N>                                                               \
     GOP_DEVICE gop_vec<T, N> f(GOP_CL_ITSELF a, GOP_CL_ITSELF b, gop_vec<T, N> c)              \
