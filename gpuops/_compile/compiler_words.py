@@ -42,7 +42,8 @@ _RUNTIME = re.compile(
 )
 # NVRTC's, which compiles for no host.
 _UNMARKED = re.compile(
-    r"A (?:function|namespace scope (variable)) (?:without \w+ space|explicitly marked as a __host)"
+    r"A (?:function|namespace scope (variable)) "
+    r"(?:without \w+ space|explicitly marked as a __host)"
 )
 _NAME = {"function": r"(\w+)\s*\(", "variable": r"(\w+)\s*(?:[\[={(;]|$)"}
 _WITHOUT_MASK = re.compile(r"__(?:shfl(?:_up|_down|_xor)?|any|all|ballot)")

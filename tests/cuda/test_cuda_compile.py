@@ -170,7 +170,7 @@ def test_errors_that_nvrtc_has_no_line_or_no_cure_for(source, words):
         'extern "C" {\n__global__ void k(int *a) { }\n}',
         "#if 0\n__global__ void old() { }\n#endif\n__global__ void k(int *a) { }",
         "// __global__ void no() {}\n__global__ void k(int *a);\n__global__ void k(int *a) { }",
-        '__device__ char c = \'{\'; __global__ void k(int *a) { const char *s = "}"; }',
+        "__device__ char c = '{'; __global__ void k(int *a) { const char *s = \"}\"; }",
     ],
 )
 def test_kernels_are_found_however_they_are_written(source):

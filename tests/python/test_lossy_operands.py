@@ -216,7 +216,7 @@ def test_tensors_of_a_dtype_that_numpy_has_not(facts, way):
     kind = module("torch", __array__=no_scalar_type, dtype="torch.odd")
     kind.is_complex, kind.is_quantized = lambda self: is_complex, is_quantized
     for a, name in ((kind(), "a"), ([kind()], "a[0]")):
-        with pytest.raises(TypeError, match="dtype torch.odd, which NumPy has not") as error:
+        with pytest.raises(TypeError, match=r"dtype torch\.odd, which NumPy has not") as error:
             gpuops.sum(a)
         assert advised(error) == f"{name}.{way}"
 
@@ -227,7 +227,7 @@ def test_a_layout_that_pytorch_makes_no_csr_of():
 
     kind = module("torch", to_sparse_csr=fails, layout="torch.sparse_bsr", shape=(2, 2))
     for call in (lambda A: gpuops.jacobi(A, np.ones(2)), gpuops.sparse):
-        with pytest.raises(TypeError, match="layout is torch.sparse_bsr") as error:
+        with pytest.raises(TypeError, match=r"layout is torch\.sparse_bsr") as error:
             call(kind())
         assert advised(error) == "A.to_dense().to_sparse_csr()"
 

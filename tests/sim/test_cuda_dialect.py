@@ -190,7 +190,9 @@ def test_lanes_that_are_not_there_take_no_part():
     assert (total == few.sum()).all()
     assert same.tolist() == [sum(1 << j for j in range(20) if few[j] == x) for x in few]
     assert (whole == 0xFFFFF).all()
-    assert (down == [*few[16:], *[-1] * 12, *few[16:]]).all()  # what is read of nobody is not plausible
+    assert (
+        down == [*few[16:], *[-1] * 12, *few[16:]]
+    ).all()  # what is read of nobody is not plausible
     assert (within == few).all()
     odd = np.array([0.0, -0.0, np.nan, np.nan], "f4")
     alike, across = all_mapped(

@@ -93,7 +93,9 @@ __global__ void missed(int *out)
     assert "thread (0, 0, 0)" in said
     assert "waits for thread (7, 0, 0) of its warp, which waits" in said
     if shutil.which("addr2line"):
-        assert f"kernel.cu:{line_of(source, '        __syncthreads')}: the block is stuck" in said
+        assert (
+            f"kernel.cu:{line_of(source, '        __syncthreads')}: the block is stuck" in said
+        )
 
 
 # ---- waiting in a loop ----

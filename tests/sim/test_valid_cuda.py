@@ -367,7 +367,7 @@ def test_types_of_the_host_stand_beside_kernels():
 
 
 def test_vectors_in_braces():
-    """CUDA's vectors are aggregates: constants of theirs need no code, what is not given is 0."""
+    """CUDA's vectors are aggregates: constants need no code, and what is not given is 0."""
     k = gpuops.compile(
         """
         __constant__ int2 offset[3] = {{1, 2}, {3, 4}, {5}};
