@@ -20,7 +20,15 @@ from .arguments import Parameter
 from .cache import cached, content
 from .compiler_words import call, readable
 from .kernel_source import Source, kernel_names
-from .nvrtc import Nvrtc, find_nvcc, find_nvrtc, glibc_cure, include_folders, with_includes
+from .nvrtc import (
+    CONSTANTS,
+    Nvrtc,
+    find_nvcc,
+    find_nvrtc,
+    glibc_cure,
+    include_folders,
+    with_includes,
+)
 
 # Every operation rounded by itself, as in all of gpuops: so the bits are those of sim.
 FLAGS = ["-std=c++17", "--fmad=false", "-lineinfo"]
@@ -83,13 +91,14 @@ def _by_nvrtc(path: str, translation: str, source: Source, capability) -> bytes:
 
     def make() -> bytes:
         options = [*flags, *(f"-I{folder}" for folder in include)]
-        made, said = nvrtc.compile(translation, source.folder / "kernel.cu", options)
+        whole = CONSTANTS + translation
+        made, said = nvrtc.compile(whole, source.folder / "kernel.cu", options)
         if made is None:
             raise CompileError(readable(said, source))
         return made
 
     read = with_includes(translation, include, toolkit)
-    stamp = read and f"{path} {nvrtc.version} {flags} {read}"
+    stamp = read and f"{path} {nvrtc.version} {flags} {CONSTANTS} {read}"
     return content(cached(stamp, ".cubin", make))
 
 
