@@ -13,7 +13,7 @@ so far, and before what that library enqueues later.
 from __future__ import annotations
 
 import sys
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
@@ -21,6 +21,11 @@ from . import _core
 from ._call.dtypes import cast_host, dtype_of
 from .devices import Device, at, open_backend
 from .errors import flag
+
+_FUNCTIONS = {
+    "T", "mT", "transpose", "sum", "prod", "min", "max", "mean", "any", "all", "argmin",
+    "argmax",
+}  # fmt: skip
 
 _CPU, _CUDA, _MANAGED = 1, 2, 13  # DLPack's device types
 _DEFAULT_STREAM = 1  # as DLPack and __cuda_array_interface__ number CUDA's
@@ -208,6 +213,15 @@ class DeviceArray(_core.Handle):
         raise TypeError("a DeviceArray has no indexing: use .get(), or CuPy through DLPack")
 
     __hash__ = object.__hash__
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            way = "gpuops.transpose(a)" if name in ("T", "mT") else f"gpuops.{name}(a)"
+            if name not in _FUNCTIONS:
+                way = f"a.get().{name}" if hasattr(np.ndarray, name) else ""
+            advice = f": use {way}" if way else ""
+            raise AttributeError(f"a DeviceArray has no attribute {name!r}{advice}")
 
 
 def _refuse(symbol: str, function: str):

@@ -205,7 +205,7 @@ def csr_arrays(op: str, A) -> tuple[Any, Any, Any, tuple[int, int]]:
             f"{op}: expected a square matrix A, got a sparse array of shape {shape}"
         )
     if _is_torch_sparse(A):
-        csr = A if str(A.layout) == "torch.sparse_csr" else A.to_sparse_csr()
+        csr = A if str(A.layout) == "torch.sparse_csr" else _csr_of_torch(op, A)
         parts = csr.values(), csr.col_indices(), csr.crow_indices()
     else:
         csr = A.tocsr()
@@ -218,6 +218,16 @@ def csr_arrays(op: str, A) -> tuple[Any, Any, Any, tuple[int, int]]:
     indices = _contiguous(_road.cast(op, "A.indices", indices, dtype))
     indptr = _contiguous(_road.cast(op, "A.indptr", indptr, dtype))
     return data, indices, indptr, shape
+
+
+def _csr_of_torch(op: str, A):
+    try:
+        return A.to_sparse_csr()
+    except RuntimeError as error:  # blocks (BSR, BSC), or elements that are rows
+        raise TypeError(
+            f"{op}: PyTorch makes no CSR matrix of A, whose layout is {A.layout}; "
+            "pass A.to_dense().to_sparse_csr()"
+        ) from error
 
 
 def _contiguous(a):

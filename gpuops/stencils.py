@@ -222,7 +222,8 @@ def _plain(A, vector) -> tuple[tuple, dict[str, Any]]:
 
 
 def _grid(op: str, shape) -> tuple[int, ...]:
-    extents = shape if isinstance(shape, (tuple, list)) else (shape,)
+    several = isinstance(shape, (tuple, list)) or getattr(shape, "ndim", 0) == 1
+    extents = shape if several else (shape,)
     grid = tuple(_road.index(op, "an extent of shape", n) for n in extents)
     if not 1 <= len(grid) <= 3 or min(grid) < 0 or math.prod(grid) >= 1 << 62:
         raise ValueError(

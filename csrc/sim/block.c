@@ -162,7 +162,9 @@ static unsigned complete_meeting(const gop_sim_worker *w, int warp)
     return 0;
 }
 
-/* Gives every member its result, before any of them resumes. */
+/* Gives every member its result, before any of them resumes. What a shuffle reads of a lane
+ * that is no member CUDA leaves undefined: here it is NaN, or -1, as memory that nobody wrote.
+ */
 static void exchange_lanes(gop_sim_lane *lanes, unsigned members)
 {
     unsigned ballot = 0;
@@ -172,7 +174,7 @@ static void exchange_lanes(gop_sim_lane *lanes, unsigned members)
         gop_sim_lane *lane = &lanes[__builtin_ctz(m)];
         const int has_source = members >> lane->source & 1;
         if (lane->kind == GOP_SIM_BALLOT) lane->result = ballot;
-        else lane->result = has_source ? lanes[lane->source].value : lane->value;
+        else lane->result = has_source ? lanes[lane->source].value : ~(uint64_t)0;
     }
 }
 

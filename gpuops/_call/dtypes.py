@@ -52,7 +52,8 @@ def refuse_dtype(op: str, name: str, dtype: np.dtype, kinds: str) -> NoReturn:
     accepted = ", ".join(text for key, text in _KINDS.items() if key[0] in kinds)
     accepted = _OF_POINTS if kinds == "fiu" else accepted
     hint = "; import ml_dtypes" if dtype.name == "bfloat16" and "f" in kinds else ""
-    raise TypeError(f"{op}: {name} has dtype {dtype}; accepted are {accepted}{hint}")
+    what = "dtype is" if name == "dtype" else f"{name} has dtype"
+    raise TypeError(f"{op}: {what} {dtype}; accepted are {accepted}{hint}")
 
 
 def known(op: str, name: str, dtype: np.dtype, kinds: str = "biufc") -> np.dtype:

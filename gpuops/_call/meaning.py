@@ -56,6 +56,11 @@ def refuse_meaning(op: str, name: str, x, behind: bool = False) -> None:
                 f"{_lazily(op, name, kind)}; "
                 f"pass {_pass(name, x, way)}"
             )
+    if library == "pyarrow" and _has_nulls(x):
+        raise TypeError(
+            f"{op}: {name} {verb} pyarrow's {kind.__name__} and would lose which values are "
+            f"null; pass np.asarray({name}), in which they are NaN"
+        )
     if isinstance(x, np.ndarray):
         adds = any(_is_overridden(kind, hook) for hook in _HOOKS)
     else:
@@ -66,6 +71,11 @@ def refuse_meaning(op: str, name: str, x, behind: bool = False) -> None:
             f"{op}: {name} {verb} {_a(kind)}, and what it adds to an array, such as units, "
             f"would be lost; pass np.asarray({name})"
         )
+
+
+def _has_nulls(x) -> bool:
+    """Whether an array of Arrow, or a column of a table, has values that are missing."""
+    return any(getattr(column, "null_count", 0) for column in getattr(x, "columns", [x]))
 
 
 # What gpuops.dask has: the module itself is imported by those who have Dask.
@@ -116,6 +126,12 @@ def read(op: str, name: str, x) -> np.ndarray:
     except (TypeError, ValueError, OverflowError) as error:
         if getattr(x, "shape", x) is None:  # a dataset of h5py that holds nothing
             return np.array(None)
+        if "unsupported ScalarType" in str(error):  # PyTorch's, which does not say which
+            dtype = "complex64" if x.is_complex() else "float32"
+            way = "dequantize()" if x.is_quantized else f"to(torch.{dtype})"
+            raise TypeError(
+                f"{op}: {name} has dtype {x.dtype}, which NumPy has not; pass {name}.{way}"
+            ) from error
         kinds = (OverflowError, TypeError, ValueError)  # others' own take other arguments
         kind = next(kind for kind in kinds if isinstance(error, kind))
         raise kind(f"{op}: {name}: {error}") from error

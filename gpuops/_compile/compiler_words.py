@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from difflib import SequenceMatcher
 from pathlib import Path
 
 from .._show.source import folder
@@ -16,7 +17,8 @@ from .kernel_source import Source
 # kernel.cu:3: undefined reference to `f'.
 _SAID = re.compile(
     r"(?P<file>[^\s:(][^:(]*)(?::(?P<line>\d+):(?:\d+:)?|\((?P<nvcc>\d+)\):) "
-    r"(?:(?P<kind>(?:fatal |catastrophic )?[eE]rror|warning): (?P<words>.*)"
+    r"(?:(?P<kind>(?:fatal |catastrophic )?[eE]rror|warning|sorry, unimplemented): "
+    r"(?P<words>.*)"
     r"|undefined reference to [`'](?P<lost>.*)')$"
 )
 # In front of an error in a header, the line that it comes from.
@@ -31,7 +33,19 @@ _FLAG = re.compile(r" \[-[\w=+,-]+\]$")
 _MEANT_OWN = re.compile(r"; did you mean '[^']*gop[^']*'\?")
 # gcc's and clang's words for one of CUDA's functions that csrc/sim/include has not.
 _NOT_THERE = re.compile(r"'(__\w+)' was not declared|undeclared identifier '(__\w+)'")
+_NOT_ON_CUDA = re.compile(r'identifier "(__\w+)" is undefined')
 _NO_FILE = re.compile(r"(\S+): No such file|'(\S+)' file not found")
+_MEANT = re.compile(r"; did you mean '(\w+)'\?")
+_WHOLE = re.compile(r"call (?:of overloaded|to) '(\w+)(?:\((?:\w+ )*\w+&?\))?' is ambiguous")
+_RUNTIME = re.compile(
+    r"'(cuda[A-Z]\w*)' was not declared|(?:undeclared )?identifier ['\"](cuda[A-Z]\w*)['\"]"
+)
+# NVRTC's, which compiles for no host.
+_UNMARKED = re.compile(
+    r"A (?:function|namespace scope (variable)) "
+    r"(?:without \w+ space|explicitly marked as a __host)"
+)
+_NAME = {"function": r"(\w+)\s*\(", "variable": r"(\w+)\s*(?:[\[={(;]|$)"}
 _WITHOUT_MASK = re.compile(r"__(?:shfl(?:_up|_down|_xor)?|any|all|ballot)")
 _VARIABLE_SIZE = re.compile(r"variable.length array|variably.modified")
 _NO_CONSTANT = re.compile(r"variable '?([\w:<>, ]*?)'? ?does not have a constant init")
@@ -53,7 +67,9 @@ _NO_FUNCTION = re.compile(r"variable or field '(\w+)' declared void")
 _LACKED = re.compile(
     r"'((?:tex|surf)\w*|cuda(?:Texture|Surface)Object_t|(?:__)?half2|\w*nv_bfloat16\w*|"
     r"cooperative_groups|curand\w*|nvcuda|thrust|cub|image\w+_t|sampler_t|event_t|pipe|"
-    r"async_work_\w+|__cluster_dims__)'"
+    r"async_work_\w+|wait_group_events|get_work_dim|get_image_\w+|read_image\w+|"
+    r"write_image\w+|shuffle2?|fract|bitselect|upsample|m(?:ul|ad)_sat|mad_hi|prefetch|"
+    r"__cluster_dims__)'"
 )
 # What is generated for each kernel, where that cannot name it.
 _NO_CALL = re.compile(r"gop_(?:describe|call|parameters)_(\w+)")
@@ -102,8 +118,8 @@ def refused(source: Source, found: list[tuple[str, int, str]]) -> CompileError:
 def readable(said: str, source: Source) -> str:
     """The compiler's errors by line of the source, each with the line itself."""
     found = _mistakes(said, source)
-    if brace := _lone_brace(source.text):
-        found = [("kernel.cu", *brace)]
+    if alone := _lone_brace(source.text) or _assembled(said, source.text):
+        found = [("kernel.cu", *alone)]
     words = _by_line(found, source)
     if not words and (lost := _NO_CALL.search(said)):
         words = (
@@ -227,6 +243,20 @@ def _plain(words: str, line: str) -> str:
     plain = _MEANT_OWN.sub("", _FLAG.sub("", _OWN_NAMES.sub(r"\1", words)))
     if _VARIABLE_SIZE.search(plain):
         return _size(line)
+    if (at := _UNMARKED.match(plain)) and (name := re.search(_NAME[at[1] or "function"], line)):
+        return (
+            f"{_OF_THE_HOST[at[1] or 'function'].format(name[1])}; where nvcc is installed, "
+            "what no kernel uses may stay"
+        )
+    if at := _WHOLE.match(plain):
+        return (
+            f"{at[1]} of an integer is ambiguous, as it is for float and double: "
+            f"write {at[1]}((float)...)"
+        )
+    if "gop_vec<" in plain and ("to 'bool'" in plain or "contextually" in plain):
+        return "a vector is no condition: take select(no, yes, c) for `?:`, any(c) or all(c)"
+    if at := _RUNTIME.search(plain):
+        return f"`{at[1] or at[2]}` is for the host, which is Python here; kernels have it not"
     if at := _NO_CONSTANT.search(plain):
         return (
             f"the value of {at[1] or 'this variable'} is computed when the kernels are loaded, "
@@ -236,14 +266,18 @@ def _plain(words: str, line: str) -> str:
         return f"`{at[1]}` is constant here: nothing can be stored to it"
     if (at := _PLACE.search(line)) and re.search(r"'(?:const )?(?:uint3|dim3)\W", plain):
         return _three_parts(at[1])
+    if (at := _NOT_ON_CUDA.match(plain)) and _WITHOUT_MASK.fullmatch(at[1]):
+        return _masked(at[1])
     if at := _NOT_THERE.search(plain):
         name = at[1] or at[2]
         if _WITHOUT_MASK.fullmatch(name):
-            return f"{name} is gone since CUDA 9: write {name}_sync(0xffffffff, ...)"
-        if "did you mean '__" not in plain:
+            return _masked(name)
+        meant = _MEANT.search(plain)
+        if not meant or SequenceMatcher(None, name, meant[1]).ratio() < 0.85:
+            plain = _MEANT.sub("", plain)
             plain += "; docs/sim.md lists what sim supports of CUDA's functions"
     elif _LACKED.search(plain):
-        plain += "; docs/sim.md lists what sim supports of CUDA"
+        plain = _MEANT.sub("", plain) + "; docs/sim.md lists what sim supports of CUDA"
     if at := _FRAME.search(plain):
         return (
             f"the function's own variables take {at[1]} bytes, and a thread on sim has room "
@@ -261,6 +295,26 @@ def _plain(words: str, line: str) -> str:
     if "non-void function" in plain:
         plain += ": every way through it ends in a return of a value"
     return plain
+
+
+def _masked(name: str) -> str:
+    return f"{name} is gone since CUDA 9: write {name}_sync(0xffffffff, ...)"
+
+
+def _assembled(said: str, text: str) -> tuple[int, str] | None:
+    """What the assembler refused, which knows names and no lines of the source."""
+    plain = _simt.without_comments(text)
+    if at := re.search(r"Unresolved extern function '(\w+)'", said):
+        mangled = re.match(r"_Z(\d+)(\w+)", at[1])
+        name = mangled[2][: int(mangled[1])] if mangled else at[1]
+        words = f"`{name}` is declared, and defined nowhere"
+        found = re.search(rf"\b{name}\b", plain)
+    elif "without '.sync'" in said:
+        found = re.search(rf"\b(?:{_WITHOUT_MASK.pattern})(?=\s*\()", plain)
+        words = _masked(found[0]) if found else ""
+    else:
+        return None
+    return (plain[: found.start()].count("\n") + 1, words) if found else None
 
 
 def _three_parts(name: str) -> str:

@@ -7,6 +7,7 @@ The names of all kernels are read from the image, which is what the cache keeps.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import tempfile
 from pathlib import Path
@@ -19,7 +20,15 @@ from .arguments import Parameter
 from .cache import cached, content
 from .compiler_words import call, readable
 from .kernel_source import Source, kernel_names
-from .nvrtc import Nvrtc, find_nvcc, find_nvrtc, glibc_cure, include_folders, with_includes
+from .nvrtc import (
+    CONSTANTS,
+    Nvrtc,
+    find_nvcc,
+    find_nvrtc,
+    glibc_cure,
+    include_folders,
+    with_includes,
+)
 
 # Every operation rounded by itself, as in all of gpuops: so the bits are those of sim.
 FLAGS = ["-std=c++17", "--fmad=false", "-lineinfo"]
@@ -58,16 +67,20 @@ def image(source: Source, kernels: dict[str, int], capability: tuple[int, int]) 
     """The kernels as a cubin of one compute capability, or as PTX that its driver finishes."""
     translation = _translation(source.text, kernels)
     nvrtc, nvcc = find_nvrtc(), find_nvcc()
-    if nvrtc is not None:
-        try:
-            return _by_nvrtc(nvrtc, translation, source, capability)
-        except CompileError as error:
-            # NVRTC brings few headers of the C library, nvcc takes the host's.
-            if nvcc is None or "cannot open source file" not in str(error):
-                raise
-    if nvcc is None:
+    if nvrtc is None and nvcc is None:
         raise DeviceUnavailableError(MISSING)
-    return _by_nvcc(nvcc, translation, source, capability)
+    if nvrtc is None:
+        return _by_nvcc(nvcc, translation, source, capability)
+    try:
+        return _by_nvrtc(nvrtc, translation, source, capability)
+    except CompileError as error:
+        # NVRTC takes neither the host's functions nor its headers, beside which nvcc's kernels
+        # may stand. Of what both refuse, NVRTC's words are shown. What calls CUDA's runtime
+        # nvcc compiles, too, and no driver loads it.
+        if nvcc is not None and "is for the host" not in str(error):
+            with contextlib.suppress(CompileError):
+                return _by_nvcc(nvcc, translation, source, capability)
+        raise
 
 
 def _by_nvrtc(path: str, translation: str, source: Source, capability) -> bytes:
@@ -78,13 +91,14 @@ def _by_nvrtc(path: str, translation: str, source: Source, capability) -> bytes:
 
     def make() -> bytes:
         options = [*flags, *(f"-I{folder}" for folder in include)]
-        made, said = nvrtc.compile(translation, source.folder / "kernel.cu", options)
+        whole = CONSTANTS + translation
+        made, said = nvrtc.compile(whole, source.folder / "kernel.cu", options)
         if made is None:
             raise CompileError(readable(said, source))
         return made
 
     read = with_includes(translation, include, toolkit)
-    stamp = read and f"{path} {nvrtc.version} {flags} {read}"
+    stamp = read and f"{path} {nvrtc.version} {flags} {CONSTANTS} {read}"
     return content(cached(stamp, ".cubin", make))
 
 

@@ -21,7 +21,7 @@ _ANGLED = re.compile(r"[<>()]")
 # What has brackets of its own and says nothing of what is declared.
 _AROUND = re.compile(
     r"\b(?:__attribute__|__attribute|__launch_bounds__|alignas|__align__|decltype|noexcept|"
-    r"__declspec|__asm__|asm)\s*\("
+    r"__declspec|__maxnreg__|__cluster_dims__|__block_size__|__asm__|asm)\s*\("
 )
 _STANDARD_ATTRIBUTE = re.compile(r"\[\[.*?\]\]", re.DOTALL)
 _CLASS = re.compile(r"\b(?:class|struct|union)\b")

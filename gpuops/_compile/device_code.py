@@ -20,6 +20,10 @@ from .declarations import Declaration, Unbalanced, closing, declarations, withou
 _MARKER = re.compile(r'^# (\d+) "((?:[^"\\\n]|\\.)*)"([ \d]*)$', re.M)
 _DIRECTIVE = re.compile(r"^[ \t]*#.*$", re.M)
 _ATTRIBUTE = re.compile(r"\b__attribute(?:__)?\s*\(|\[(?=\[)")
+_DEFINES = re.compile(
+    r"\b(__shared__|__constant__|__device__|__managed__)\s+(?:(?:const|static|volatile)\s+)*"
+    r"(?:struct|class|union|enum)\b[^;{}()=]*\{"
+)
 _WORDS = re.compile(r"\b(?:__device__|__host__|__global__|__managed__)(?!\w)")
 _BOUNDS = re.compile(r"\b__launch_bounds__\s*\(")
 _SHARED = re.compile(r"\b__shared__\b")
@@ -164,6 +168,12 @@ def translate(
     text.code = text.code.replace(
         "static ios_base::Init __ioinit;", " " * len("static ios_base::Init __ioinit;")
     )
+    if at := _DEFINES.search(text.hidden):
+        raise text.refused(
+            at.start(),
+            f"a type is defined behind `{at[1]}`: define it before, `struct S {{...}};`, and "
+            f"declare `{at[1]} S name;`",
+        )
     kernels: list[Kernel] = []
     try:
         declared, is_balanced = declarations(text.hidden), True

@@ -6,15 +6,21 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from ..errors import CompileError, brief
 from . import simt as _simt
+from .declarations import Unbalanced, declarations, without_strings
 
-_KERNEL = re.compile(
-    r"(template\s*<[^;{]*>\s*)?(?:static\s+|extern\s+\"C\"\s+)*__global__\s+"
-    r"(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+"
-    r"(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\(([^)]*)\)\s*\{"
+# Where brackets do not match, which the compiler will say.
+_KERNEL = re.compile(r"\b__global__\b[^{};]*?(\w+)\s*\([^(){};]*\)\s*\{")
+_LEFT_OUT = re.compile(
+    r"^[ \t]*#[ \t]*if[ \t]+0\b.*?^[ \t]*#[ \t]*(?:endif|else|elif)\b", re.M | re.S
 )
+_MACRO = re.compile(
+    r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:\(([^)]*)\))?[ \t]*((?:[^\n\\]|\\\n|\\.)*)", re.M
+)
+_DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\\n|\\.)*", re.M)
 _OPENCL_KERNEL = re.compile(r"\b__kernel\b|\bkernel\s+void\b")
 _ASSIGNS = re.compile(r"(?<![=!<>+\-*/%&|^])=(?!=)")  # no part of another operator
 _DECLARES = re.compile(r"\s*(?:const\s+)?\w+[\s*&]+\w+\s*=")
@@ -73,19 +79,55 @@ def _of_file(source: str | os.PathLike[str]) -> Source:
 
 def kernel_names(text: str) -> dict[str, int]:
     """Names of the kernels with the number of their parameters."""
-    plain = _simt.without_comments(text)
+    code = without_strings(_simt.without_comments(text, strings=False))
+    code = _LEFT_OUT.sub(_blank, code)
+    macros = [m for m in _MACRO.findall(code) if "__global__" in m[2]]
+    code = _DIRECTIVE.sub(_blank, code)
+    for name, parameters, body in macros:
+        code = _expanded(code, name, parameters, body.replace("\\\n", " "))
+    try:
+        declared = declarations(code)
+    except Unbalanced:
+        return dict.fromkeys(_KERNEL.findall(code), 0) or _none(text)
     found = {}
-    for template, name, parameters in _KERNEL.findall(plain):
-        if template:
+    for d in declared:
+        if not d.body or not d.has("__global__"):
+            continue
+        if d.is_template:
             raise CompileError(
-                f"compile: the kernel {name} is a template; make it a __device__ function, and "
-                "call that from a kernel for each type"
+                f"compile: the kernel {d.name} is a template; make it a __device__ function, "
+                "and call that from a kernel for each type"
             )
-        inside = parameters.strip()
-        found[name] = 0 if inside in ("", "void") else parameters.count(",") + 1
-    if not found:
-        raise no_kernel(text)
-    return found
+        if d.scope:
+            raise CompileError(
+                f"compile: the kernel {d.name} cannot be launched by that name: it stands in a "
+                "namespace or a class"
+            )
+        found[d.name] = 0 if d.parameters in ("", "void") else d.parameters.count(",") + 1
+    return found or _none(text)
+
+
+def _expanded(code: str, name: str, parameters: str, body: str) -> str:
+    """The code with a macro's body in its places."""
+    if not parameters.strip():
+        return re.sub(rf"\b{name}\b(?:\s*\(\s*\))?", lambda _: body, code)
+
+    def made(found: re.Match) -> str:
+        words = body
+        pairs = zip(parameters.split(","), _simt.at_commas(found[1]), strict=False)
+        for parameter, argument in pairs:
+            words = re.sub(rf"\b{parameter.strip()}\b", lambda _, a=argument: a.strip(), words)
+        return re.sub(r"\s*##\s*", "", words)
+
+    return re.sub(rf"\b{name}\s*\(([^()]*)\)", made, code)
+
+
+def _blank(found: re.Match) -> str:
+    return re.sub(r"[^\n]", " ", found[0])
+
+
+def _none(text: str) -> NoReturn:
+    raise no_kernel(text)
 
 
 def no_kernel(text: str) -> CompileError:

@@ -38,7 +38,43 @@ _HEADERS = {
     "typedef short int16_t; typedef unsigned short uint16_t;\n"
     "typedef int int32_t; typedef unsigned uint32_t;\n"
     "typedef long int64_t; typedef unsigned long uint64_t;\n",
+    "stddef.h": "",
+    "time.h": "",
+    "limits.h": "#define CHAR_BIT 8\n#define SCHAR_MAX 127\n#define SCHAR_MIN (-128)\n"
+    "#define UCHAR_MAX 255\n#define CHAR_MAX 127\n#define CHAR_MIN (-128)\n"
+    "#define SHRT_MAX 32767\n#define SHRT_MIN (-32768)\n#define USHRT_MAX 65535\n"
+    "#define INT_MAX 2147483647\n#define INT_MIN (-INT_MAX - 1)\n#define UINT_MAX 4294967295u\n"
+    "#define LONG_MAX 9223372036854775807l\n#define LONG_MIN (-LONG_MAX - 1)\n"
+    "#define ULONG_MAX (2ul * LONG_MAX + 1)\n#define LLONG_MAX 9223372036854775807ll\n"
+    "#define LLONG_MIN (-LLONG_MAX - 1)\n#define ULLONG_MAX (2ull * LLONG_MAX + 1)\n",
+    "float.h": "#define FLT_MAX 3.402823466e38f\n#define FLT_MIN 1.175494351e-38f\n"
+    "#define FLT_EPSILON 1.192092896e-7f\n#define FLT_DIG 6\n#define FLT_MANT_DIG 24\n"
+    "#define DBL_MAX 1.7976931348623157e308\n#define DBL_MIN 2.2250738585072014e-308\n"
+    "#define DBL_EPSILON 2.2204460492503131e-16\n#define DBL_DIG 15\n"
+    "#define DBL_MANT_DIG 53\n",
 }
+# What nvcc has of the host's math.h without an #include.
+CONSTANTS = """
+#define INFINITY __builtin_bit_cast(float, 0x7f800000)
+#define HUGE_VALF INFINITY
+#define HUGE_VAL ((double)INFINITY)
+#define NAN __builtin_bit_cast(float, 0x7fffffff)
+#define M_E 2.7182818284590452354
+#define M_LOG2E 1.4426950408889634074
+#define M_LOG10E 0.43429448190325182765
+#define M_LN2 0.69314718055994530942
+#define M_LN10 2.30258509299404568402
+#define M_PI 3.14159265358979323846
+#define M_PI_2 1.57079632679489661923
+#define M_PI_4 0.78539816339744830962
+#define M_1_PI 0.31830988618379067154
+#define M_2_PI 0.63661977236758134308
+#define M_2_SQRTPI 1.12837916709551257390
+#define M_SQRT2 1.41421356237309504880
+#define M_SQRT1_2 0.70710678118654752440
+"""
+for _name in ("assert", "float", "limits", "stddef", "stdint", "stdio", "stdlib", "string"):
+    _HEADERS[f"c{_name}"] = _HEADERS[f"{_name}.h"]
 
 
 def folders() -> Iterator[Path]:

@@ -310,6 +310,11 @@ _SAYINGS = [
         (r"`?__syncthreads\(\)`?", "barrier(CLK_LOCAL_MEM_FENCE)"),
         (r"__syncthreads", "barrier"),
         (r"__global__ void", "__kernel void"),
+        (
+            r"is a variable of the host, .*",
+            "is in no memory that kernels have: a variable of a "
+            "program is `constant`, and all else an argument",
+        ),
         (r"__device__ ", ""),
         (r"\bshared memory\b", "local memory"),
         (r"\bblock(s?)\b", r"work-group\1"),

@@ -38,6 +38,8 @@ from .kernel_source import Source
 CHECKED = [
     *["-fsanitize=bounds", "-fstack-protector-strong", "-U_FORTIFY_SOURCE"],
     *["-fno-builtin-memset", "-fno-builtin-memcpy", "-fno-builtin-memmove"],
+    # Of the C library: gcc computes some calls itself, and nvcc refuses them.
+    *[f"-fno-builtin-{name}" for name in ("memcmp", "strcpy", "strlen", "strcmp", "strcat")],
     *["-fno-builtin-printf", "-fstack-clash-protection"],
     "-fsanitize=float-cast-overflow,shift-exponent",  # a GPU gives other bits there
     *["-fno-builtin-fmin", "-fno-builtin-fmax", "-fno-builtin-fminf", "-fno-builtin-fmaxf"],

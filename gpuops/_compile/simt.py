@@ -34,10 +34,11 @@ class SharedSyntaxError(ValueError):
     """A `__shared__` declaration that is not understood; the text names its line."""
 
 
-def without_comments(source: str) -> str:
+def without_comments(source: str, strings: bool = True) -> str:
     """The source with blanks for its comments and strings: every character stays in place."""
+    kept = re.compile(r"\d" if strings else r"[^/]")
     return _COMMENT_OR_STRING.sub(
-        lambda m: m[0] if m[0][0].isdigit() else re.sub(r"[^\n]", " ", m[0]), source
+        lambda m: m[0] if kept.match(m[0]) else re.sub(r"[^\n]", " ", m[0]), source
     )
 
 

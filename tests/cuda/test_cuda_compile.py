@@ -106,9 +106,11 @@ def test_compiler_errors_come_by_line_of_the_source(compiler, only):
 @needs_nvrtc
 def test_nvrtc_takes_the_usual_headers(only):
     only("nvrtc")
-    names = ("assert.h", "math.h", "stdint.h", "stdio.h", "stdlib.h", "string.h")
+    names = ("assert.h", "math.h", "stdint.h", "stdio.h", "stdlib.h", "string.h", "time.h")
+    names += ("float.h", "limits.h", "stddef.h", "cfloat", "climits", "cstdint", "cstdio")
     includes = "".join(f"#include <{name}>\n" for name in ("cuda_runtime.h", *names))
-    body = "__global__ void k(int32_t *a) { assert(a); a[0] = (int)sqrt(2.0); }"
+    body = "__global__ void k(int32_t *a) { assert(a); a[0] = (int)sqrt(2.0); "
+    body += "double b = FLT_MAX + DBL_EPSILON + LLONG_MIN + ULLONG_MAX; a[1] = INT_MIN + b; }"
     assert described(image(includes + body), "k")[1] == [("int32", True, False)]
     with pytest.raises(gpuops.CompileError, match=r"line 1: cannot open source file .vector"):
         image("#include <vector>\n__global__ void k() { }")
@@ -118,6 +120,67 @@ def test_nvrtc_takes_the_usual_headers(only):
 @needs_nvcc
 def test_nvcc_takes_what_nvrtc_has_no_headers_for():
     assert image("#include <vector>\n__global__ void k() { }")[:4] == b"\x7fELF"
+
+
+@needs_nvrtc
+@needs_nvcc
+def test_functions_of_the_host_stand_beside_kernels():
+    beside = "int main() { return 0; }\nfloat half(float x) { return x / 2; }\n"
+    assert image(beside + "__global__ void k() { }")[:4] == b"\x7fELF"
+    with pytest.raises(gpuops.CompileError, match=r"line 2: `half` is a function of the host"):
+        image(beside + "__global__ void k(float *a) { a[0] = half(1); }")
+
+
+@needs_nvrtc
+def test_constants_of_the_host_that_nvcc_needs_no_header_for(only):
+    only("nvrtc")
+    body = "a[0] = NAN + INFINITY + HUGE_VAL + M_PI;"
+    source = f"__constant__ float c = INFINITY; __global__ void k(float *a) {{ {body} }}"
+    assert image(source)[:4] == b"\x7fELF"
+    for beside, name in (("int n = 3;", "n` is a variable"), ("void f() { }", "f` is a func")):
+        with pytest.raises(gpuops.CompileError, match=f"line 1: `{name}.*where nvcc is inst"):
+            image(beside + "\n__global__ void k() { }")
+
+
+@needs_nvrtc
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("__device__ void f(int *);\nX { f(a); }", "line 1: `f` is declared, and defined now"),
+        ("X {\n a[0] = __ballot(1); }", "line 2: __ballot is gone since CUDA 9: write __ball"),
+        ("X {\n a[0] = __shfl(a[0], 1); }", "line 2: __shfl is gone since CUDA 9: write"),
+        ("X {\n cudaMalloc(&a, 4); }", "line 2: `cudaMalloc` is for the host"),
+    ],
+)
+def test_errors_that_nvrtc_has_no_line_or_no_cure_for(source, words):
+    with pytest.raises(gpuops.CompileError, match=words):
+        image(source.replace("X", "__global__ void k(int *a)"))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "void __global__ k(int *a) { }",
+        "__global__ inline void k(int *a) { }",
+        "__global__ __attribute__((noinline)) void k(int *a) { }",
+        "__global__ __launch_bounds__(32 * (4 + 4)) void k(int *a) { }",
+        "#define LB __launch_bounds__(256)\n__global__ void LB k(int *a) { }",
+        "#define KERNEL __global__ void\nKERNEL k(int *a) { }",
+        "#define MAKE(n, T) \\\n __global__ void n(T *a) { }\nMAKE(k, int)",
+        'extern "C" {\n__global__ void k(int *a) { }\n}',
+        "#if 0\n__global__ void old() { }\n#endif\n__global__ void k(int *a) { }",
+        "// __global__ void no() {}\n__global__ void k(int *a);\n__global__ void k(int *a) { }",
+        "__device__ char c = '{'; __global__ void k(int *a) { const char *s = \"}\"; }",
+    ],
+)
+def test_kernels_are_found_however_they_are_written(source):
+    assert _kernel_source.kernel_names(source) == {"k": 1}
+
+
+def test_kernels_of_one_macro():
+    source = "#define MAKE(T) __global__ void add_##T(T *a, T b) { a[0] += b; }\n"
+    source += "MAKE(int) MAKE(float)\n"
+    assert _kernel_source.kernel_names(source) == {"add_int": 2, "add_float": 2}
 
 
 @needs_nvrtc

@@ -139,6 +139,18 @@ BAD = [
     ((GOOD.astype("f2"), 1), {}, TypeError, "points has dtype float16"),
     ((np.ma.array(GOOD), 1), {}, TypeError, "masked"),
     ((GOOD, 0.6), {"box": (1, 1, 1)}, ValueError, "more than .* half the smallest distance"),
+    (
+        (GOOD, None, [0, np.nan]),
+        {"box": (1, 1, 1)},
+        ValueError,
+        r"finite, but edges\[1\] is nan",
+    ),
+    (
+        (GOOD, None, [0, np.inf]),
+        {"box": (1, 1, 1)},
+        ValueError,
+        r"finite, but edges\[1\] is inf",
+    ),
     ((GOOD, 0.1), {"box": (1, 0, 1)}, ValueError, "singular"),
     ((GOOD, 0.1), {"box": np.ones((3, 3))}, ValueError, "singular"),
     ((GOOD, 0.1), {"box": np.zeros((3, 3))}, ValueError, "singular"),

@@ -224,6 +224,12 @@ def test_no_points():
     assert gpuops.jacobi_step(A, np.ones(0), np.ones(0)).shape == (0,)
 
 
+def test_a_shape_may_be_an_array():
+    for shape in (np.array([2, 3]), [2, 3], (np.int8(2), 3)):
+        assert gpuops.poisson(shape).grid == (2, 3)
+    assert gpuops.poisson(np.array(4)).grid == (4,)
+
+
 def test_what_it_owns():
     k = np.array([-1.0, 4.0, -1.0])
     A = gpuops.stencil(k, 5)

@@ -81,7 +81,7 @@ def test_refused_casts():
     with pytest.raises(TypeError, match=r"^astype: uint8 cannot be cast to int8 by the rule"):
         x.astype("i1", casting="safe")
     assert x.astype("i2", casting="safe").dtype == np.int16
-    with pytest.raises(TypeError, match=r"^astype: dtype has dtype object; accepted are bool"):
+    with pytest.raises(TypeError, match=r"^astype: dtype is object; accepted are bool"):
         x.astype(object)
     with pytest.raises(TypeError, match=r"^astype: dtype: .*nonsense"):
         x.astype("nonsense")
@@ -148,3 +148,16 @@ def test_the_advice_for_a_difference():
         way = str(error.value).partition("use ")[2]
         found = eval(way, {"gpuops": gpuops, "a": a, "b": b})
         assert found.get().tolist() == (have[0] - have[1]).tolist()
+
+
+@pytest.mark.parametrize(("name", "way"), [
+    ("T", "gpuops.transpose(a)"), ("sum", "gpuops.sum(a)"), ("reshape", "a.get().reshape"),
+    ("item", "a.get().item"),
+])  # fmt: skip
+def test_attributes_of_numpys_arrays(name, way):
+    a = gpuops.to_device(np.ones((1, 1)), "cpu")
+    with pytest.raises(AttributeError, match=f"no attribute '{name}': use ") as error:
+        getattr(a, name)
+    assert str(error.value).endswith(way)
+    eval(way)
+    assert not hasattr(a, "no_such_thing")

@@ -180,6 +180,58 @@ def test_a_sparse_matrix_that_becomes_no_csr():
         solve(eval(advised(error), {"A": kind()}), np.ones(2))
 
 
+def column(nulls: int):
+    """As pyarrow's arrays, whose nulls become NaN without a word."""
+    kind = module("pyarrow.lib", __array__=lambda self, *a, **k: np.array([1.0, np.nan]))
+    kind.null_count = nulls
+    return kind()
+
+
+def table(*columns):
+    kind = module("pyarrow.lib", __array__=lambda self, *a, **k: np.ones((2, len(columns))))
+    kind.columns = columns
+    return kind()
+
+
+def test_nulls_of_arrow():
+    for a in (column(1), table(column(0), column(2)), [column(1)]):
+        with pytest.raises(TypeError, match="lose which values are null") as error:
+            gpuops.sum(a)
+        assert advised(error).startswith("np.asarray(a")
+    assert np.isnan(gpuops.sum(column(0)))
+    assert gpuops.sum(table(column(0), column(0))) == 4
+
+
+def no_scalar_type(*args, **words):
+    raise TypeError("Got unsupported ScalarType Float8_e5m2")
+
+
+@pytest.mark.parametrize(("facts", "way"), [
+    ((False, False), "to(torch.float32)"),
+    ((True, False), "to(torch.complex64)"),
+    ((False, True), "dequantize()"),
+])  # fmt: skip
+def test_tensors_of_a_dtype_that_numpy_has_not(facts, way):
+    is_complex, is_quantized = facts
+    kind = module("torch", __array__=no_scalar_type, dtype="torch.odd")
+    kind.is_complex, kind.is_quantized = lambda self: is_complex, is_quantized
+    for a, name in ((kind(), "a"), ([kind()], "a[0]")):
+        with pytest.raises(TypeError, match=r"dtype torch\.odd, which NumPy has not") as error:
+            gpuops.sum(a)
+        assert advised(error) == f"{name}.{way}"
+
+
+def test_a_layout_that_pytorch_makes_no_csr_of():
+    def fails(self):
+        raise RuntimeError("expected SparseCsr or SparseCsc layout but got SparseBsr")
+
+    kind = module("torch", to_sparse_csr=fails, layout="torch.sparse_bsr", shape=(2, 2))
+    for call in (lambda A: gpuops.jacobi(A, np.ones(2)), gpuops.sparse):
+        with pytest.raises(TypeError, match=r"layout is torch\.sparse_bsr") as error:
+            call(kind())
+        assert advised(error) == "A.to_dense().to_sparse_csr()"
+
+
 def test_sparse_matrices_of_scipy_by_the_advice():
     scipy = pytest.importorskip("scipy.sparse")
     a = scipy.eye_array(2)

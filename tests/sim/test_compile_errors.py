@@ -131,6 +131,24 @@ BESIDE = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a[0] = sqrt(n);", "sqrt of an integer is ambiguous, .*float and double"),
+        ("a[0] = ceil(n / 3);", "ceil of an integer is ambiguous"),
+        ("int v[] = {[1] = 2, [0] = 3}; a[0] = v[n];", ".*designated initializers"),
+        ("cudaMalloc(&a, 4);", "`cudaMalloc` is for the host"),
+        ('char s[4]; strcpy(s, "x"); a[0] = s[n];', "`strcpy` is of the host's library"),
+        ("a[0] = memcmp(a, a + 1, 4) == 0;", "`memcmp` is of the host's library"),
+        ("a[0] = __isGlobal(a);", "'__isGlobal' .*; docs/sim.md lists what"),
+        ("__syncthread();", "'__syncthread' .*; did you mean '__syncthreads'"),
+        ("__shared__ struct { int x; } s; s.x = n;", "a type is defined behind `__shared__`"),
+    ],
+)
+def test_words_for_what_learners_write(text, words):
+    assert re.match(rf"line 3: {words}", said_of(KERNEL % text))
+
+
 @pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(("before", "text", "line", "words"), BESIDE)
 def test_what_stands_beside_the_kernel(before, text, line, words):

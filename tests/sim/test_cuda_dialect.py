@@ -172,6 +172,36 @@ def test_reducing_and_matching_in_a_warp():
     assert mapped(half, "i4", few).tolist() == [few[:16].sum()] * 16 + [few[16:].sum()] * 16
 
 
+def test_lanes_that_are_not_there_take_no_part():
+    """A mask may name lanes that have returned, or that the block has not."""
+    few = np.arange(20, dtype="i4") % 3 + 5
+    total, same, whole, down, within = all_mapped(
+        [
+            ("__reduce_add_sync(~0u, a)", "i4"),
+            ("__match_any_sync(~0u, a)", "u4"),
+            ("all_same(3)", "u4"),
+            ("__shfl_down_sync(~0u, a, 16)", "i4"),
+            ("__shfl_down_sync(~0u, a, 16, 16)", "i4"),
+        ],
+        few,
+        before="__device__ unsigned all_same(int v)"
+        "{ int all; return __match_all_sync(~0u, v, &all); }",
+    )
+    assert (total == few.sum()).all()
+    assert same.tolist() == [sum(1 << j for j in range(20) if few[j] == x) for x in few]
+    assert (whole == 0xFFFFF).all()
+    assert (
+        down == [*few[16:], *[-1] * 12, *few[16:]]
+    ).all()  # what is read of nobody is not plausible
+    assert (within == few).all()
+    odd = np.array([0.0, -0.0, np.nan, np.nan], "f4")
+    alike, across = all_mapped(
+        [("__match_any_sync(0xfu, a)", "u4"), ("__shfl_xor_sync(0xfu, a, 16)", "f4")], odd
+    )
+    assert alike.tolist() == [1, 2, 12, 12]
+    assert np.isnan(across).all()
+
+
 def test_constants_and_hints():
     assert mapped("table[i % 3]", "f4", A, before="__constant__ float table[3] = {1, 2, 4};")[
         :4

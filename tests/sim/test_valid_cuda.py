@@ -364,3 +364,29 @@ def test_types_of_the_host_stand_beside_kernels():
     a = np.zeros(1, "i4")
     gpuops.compile(OF_THE_HOST).k[1, 1](a)
     assert a[0] == 1
+
+
+def test_vectors_in_braces():
+    """CUDA's vectors are aggregates: constants need no code, and what is not given is 0."""
+    k = gpuops.compile(
+        """
+        __constant__ int2 offset[3] = {{1, 2}, {3, 4}, {5}};
+        __device__ float4 four[2] = {{1, 2, 3, 4}, {5, 6}};
+        struct Pair { int2 a; float3 b; };
+        __constant__ Pair pair = {{1, 2}, {3.0f, 4.0f, 5.0f}};
+        __global__ void k(float *out) {
+            float4 v = {7}, w[2] = {{1, 2, 3, 4}};
+            float3 u = {8, 9};
+            float values[] = {offset[1].y, offset[2].x, offset[2].y, four[1].y, four[1].z,
+                              pair.a.y, pair.b.z, v.x, v.y + v.w, w[0].w, w[1].x, u.y, u.z};
+            for (int i = 0; i < 13; i++) out[i] = values[i];
+        }
+        """,
+        device="sim",
+    )
+    out = np.ones(13, "f4")
+    k[1, 1](out)
+    assert out.tolist() == [4, 5, 0, 6, 0, 2, 5, 7, 0, 4, 0, 9, 0]
+    for text in ("float4 v = 0", "float4 v; v = 1.0f", "float2 v = {1, 2, 3}"):
+        with pytest.raises(gpuops.CompileError, match="line 1: "):
+            gpuops.compile(f"__global__ void k(float *a) {{ {text}; a[0] = v.x; }}", "sim")

@@ -64,6 +64,7 @@ GOP_DEVICE double __fma_rn(double a, double b, double c)
 GOP_SIM_FAST(__sinf, sinf)
 GOP_SIM_FAST(__cosf, cosf)
 GOP_SIM_FAST(__tanf, tanf)
+GOP_SIM_FAST(__tanhf, tanhf)
 GOP_SIM_FAST(__expf, expf)
 GOP_SIM_FAST(__logf, logf)
 GOP_SIM_FAST(__log2f, log2f)
@@ -166,10 +167,16 @@ GOP_SIM_BITS(__longlong_as_double, long long, double)
 
 /* ---- warps ---- */
 
+/* The lanes of `mask` that have not returned, and that there are. */
+GOP_DEVICE unsigned gop_sim_members(unsigned mask)
+{
+    return __ballot_sync(mask, 1);
+}
 /* Combines the values of the lanes of `mask`, lowest first. */
 template <typename T, typename F>
 GOP_DEVICE T gop_sim_over_warp(unsigned mask, T value, T start, F combine)
 {
+    mask = gop_sim_members(mask);
     for (int lane = 0; lane < GOP_SIM_WARP; lane++)
         if (mask >> lane & 1) start = combine(start, __shfl_sync(mask, value, lane), lane);
     return start;
@@ -191,16 +198,21 @@ GOP_SIM_REDUCE(__reduce_and_sync, unsigned, 0xffffffffu, a &b)
 GOP_SIM_REDUCE(__reduce_or_sync, unsigned, 0u, a | b)
 GOP_SIM_REDUCE(__reduce_xor_sync, unsigned, 0u, a ^ b)
 
+/* Compares bits: a NaN is equal to itself, -0.0 is not equal to 0.0. */
 template <typename T> GOP_DEVICE unsigned __match_any_sync(unsigned mask, T value)
 {
     unsigned same = 0;
-    for (int lane = 0; lane < GOP_SIM_WARP; lane++)
-        if (mask >> lane & 1)
-            same |= (unsigned)(__shfl_sync(mask, value, lane) == value) << lane;
+    mask = gop_sim_members(mask);
+    for (int lane = 0; lane < GOP_SIM_WARP; lane++) {
+        if (!(mask >> lane & 1)) continue;
+        const T other = __shfl_sync(mask, value, lane);
+        same |= (unsigned)(__builtin_memcmp(&other, &value, sizeof value) == 0) << lane;
+    }
     return same;
 }
 template <typename T> GOP_DEVICE unsigned __match_all_sync(unsigned mask, T value, int *is_all)
 {
+    mask = gop_sim_members(mask);
     *is_all = __match_any_sync(mask, value) == mask;
     return __all_sync(mask, *is_all) ? mask : 0;
 }

@@ -32,6 +32,38 @@ GOP_SIM_BOTH_SIGNS(long)
 GOP_SIM_BOTH_SIGNS(long long)
 #endif
 
+/* ---- what C++ has for integers and CUDA has not: their calls are ambiguous ---- */
+
+#ifdef GOP_SIM_OWN
+#define GOP_SIM_OF_ONE(name)                                                                   \
+    template <typename T, typename = decltype(T() % T())> double name(T);
+GOP_SIM_OF_ONE(acos)
+GOP_SIM_OF_ONE(asin)
+GOP_SIM_OF_ONE(atan)
+GOP_SIM_OF_ONE(cbrt)
+GOP_SIM_OF_ONE(ceil)
+GOP_SIM_OF_ONE(cos)
+GOP_SIM_OF_ONE(cosh)
+GOP_SIM_OF_ONE(erf)
+GOP_SIM_OF_ONE(exp)
+GOP_SIM_OF_ONE(exp2)
+GOP_SIM_OF_ONE(fabs)
+GOP_SIM_OF_ONE(floor)
+GOP_SIM_OF_ONE(log)
+GOP_SIM_OF_ONE(log10)
+GOP_SIM_OF_ONE(log1p)
+GOP_SIM_OF_ONE(log2)
+GOP_SIM_OF_ONE(rint)
+GOP_SIM_OF_ONE(round)
+GOP_SIM_OF_ONE(sin)
+GOP_SIM_OF_ONE(sinh)
+GOP_SIM_OF_ONE(sqrt)
+GOP_SIM_OF_ONE(tan)
+GOP_SIM_OF_ONE(tanh)
+GOP_SIM_OF_ONE(trunc)
+#undef GOP_SIM_OF_ONE
+#endif
+
 /* ---- floats to integers ---- */
 
 template <typename I, typename F> GOP_DEVICE I gop_sim_to_integer(F value)

@@ -40,6 +40,14 @@ struct dim3 {
     constexpr dim3(uint3 i) : x(i.x), y(i.y), z(i.z) {}
 };
 
+/* The number in `float4 v = {0};`: CUDA's vectors are aggregates, where `float4 v = 0;` is
+ * none.
+ */
+template <typename T> struct gop_sim_first {
+    T value;
+    constexpr gop_sim_first(T value) : value(value) {}
+};
+
 /* A copy of a vector type is one access of all its bytes, as on a GPU. So it is made by a load
  * of that width, not member by member. */
 #define GOP_SIM_VECTOR(name, item, count, members)                                             \
@@ -59,7 +67,8 @@ struct dim3 {
         }
 #define GOP_SIM_VECTOR2(name, item)                                                            \
     GOP_SIM_VECTOR(name, item, 2, x; item y)                                                   \
-    GOP_DEVICE name(item x, item y) : x(x), y(y) {}                                            \
+    constexpr GOP_DEVICE name(item x, item y) : x(x), y(y) {}                                  \
+    constexpr GOP_DEVICE name(gop_sim_first<item> x) : name(x.value, 0) {}                     \
     }                                                                                          \
     ;                                                                                          \
     GOP_DEVICE name make_##name(item x, item y)                                                \
@@ -68,7 +77,10 @@ struct dim3 {
     }
 #define GOP_SIM_VECTOR4(name, item)                                                            \
     GOP_SIM_VECTOR(name, item, 4, x; item y; item z; item w)                                   \
-    GOP_DEVICE name(item x, item y, item z, item w) : x(x), y(y), z(z), w(w) {}                \
+    constexpr GOP_DEVICE name(item x, item y, item z = 0, item w = 0) : x(x), y(y), z(z), w(w) \
+    {                                                                                          \
+    }                                                                                          \
+    constexpr GOP_DEVICE name(gop_sim_first<item> x) : name(x.value, 0) {}                     \
     }                                                                                          \
     ;                                                                                          \
     GOP_DEVICE name make_##name(item x, item y, item z, item w)                                \
@@ -81,7 +93,8 @@ struct dim3 {
         item x, y, z;                                                                          \
         name() = default;                                                                      \
         GOP_DEVICE name(const name &from) : x(from.x), y(from.y), z(from.z) {}                 \
-        GOP_DEVICE name(item x, item y, item z) : x(x), y(y), z(z) {}                          \
+        constexpr GOP_DEVICE name(item x, item y, item z = 0) : x(x), y(y), z(z) {}            \
+        constexpr GOP_DEVICE name(gop_sim_first<item> x) : name(x.value, 0) {}                 \
         GOP_DEVICE name &operator=(const name &from)                                           \
         {                                                                                      \
             x = from.x, y = from.y, z = from.z;                                                \

@@ -35,6 +35,11 @@ GOP_DEVICE void write_mem_fence(unsigned)
     {                                                                                          \
         return x < edge ? (F)0 : (F)1;                                                         \
     }                                                                                          \
+    GOP_DEVICE F smoothstep(F low, F high, F x)                                                \
+    {                                                                                          \
+        const F part = (x - low) / (high - low), t = part < 0 ? 0 : part > 1 ? 1 : part;       \
+        return t * t * (3 - 2 * t);                                                            \
+    }                                                                                          \
     GOP_DEVICE F sign(F x)                                                                     \
     {                                                                                          \
         return x > 0 ? (F)1 : x < 0 ? (F)-1 : x != x ? (F)0 : x;                               \
@@ -212,6 +217,29 @@ GOP_CL_CLAMP(double, long)
     template <typename T, int N>                                                               \
     GOP_DEVICE gop_vec<T, N> f(gop_vec<T, N> a, typename gop_cl_itself<T>::type b,             \
                                typename gop_cl_itself<T>::type c) GOP_CL_EACH(f(a.v[i], b, c))
+/* Where some operands are numbers, which OpenCL's compilers widen. */
+#define GOP_CL_ITSELF typename gop_cl_itself<T>::type
+#define GOP_CL_LAST(f)                                                                         \
+    template <typename T, int N>                                                               \
+    GOP_DEVICE gop_vec<T, N> f(gop_vec<T, N> a, gop_vec<T, N> b, GOP_CL_ITSELF c)              \
+        GOP_CL_EACH(f(a.v[i], b.v[i], c))
+#define GOP_CL_MIDDLE(f)                                                                       \
+    template <typename T, int N>                                                               \
+    GOP_DEVICE gop_vec<T, N> f(gop_vec<T, N> a, GOP_CL_ITSELF b, gop_vec<T, N> c)              \
+        GOP_CL_EACH(f(a.v[i], b, c.v[i]))
+#define GOP_CL_FIRST(f)                                                                        \
+    template <typename T, int N>                                                               \
+    GOP_DEVICE gop_vec<T, N> f(GOP_CL_ITSELF a, gop_vec<T, N> b, gop_vec<T, N> c)              \
+        GOP_CL_EACH(f(a, b.v[i], c.v[i]))
+#define GOP_CL_AT(f)                                                                           \
+    template <typename T, int N> GOP_DEVICE gop_vec<T, N> f(GOP_CL_ITSELF a, gop_vec<T, N> b)  \
+        GOP_CL_EACH(f(a, b.v[i]))
+#define GOP_CL_BETWEEN(f)                                                                      \
+    template <typename T, int N>                                                               \
+    GOP_DEVICE gop_vec<T, N> f(GOP_CL_ITSELF a, GOP_CL_ITSELF b, gop_vec<T, N> c)              \
+        GOP_CL_EACH(f(a, b, c.v[i]))
+GOP_CL_ONE(degrees)
+GOP_CL_ONE(radians)
 GOP_CL_ONE(sqrt)
 GOP_CL_ONE(rsqrt)
 GOP_CL_ONE(fabs)
@@ -252,7 +280,18 @@ GOP_CL_THREE(mad)
 GOP_CL_THREE(mix)
 GOP_CL_THREE(clamp)
 GOP_CL_THREE(mad24)
+GOP_CL_THREE(smoothstep)
 GOP_CL_BOUNDS(clamp)
+GOP_CL_BOUNDS(fma)
+GOP_CL_BOUNDS(mad)
+GOP_CL_LAST(fma)
+GOP_CL_LAST(mad)
+GOP_CL_MIDDLE(fma)
+GOP_CL_MIDDLE(mad)
+GOP_CL_FIRST(fma)
+GOP_CL_FIRST(mad)
+GOP_CL_AT(step)
+GOP_CL_BETWEEN(smoothstep)
 
 /* abs and abs_diff have unsigned results. */
 #define GOP_CL_SIZES(I, U)                                                                     \
