@@ -116,6 +116,16 @@ template <typename T> GOP_DEVICE void store128(T *address, const vec128<T> &v)
 
 /* ---- for plans ---- */
 
+/* Of code that nvcc alone compiles: a launch, and the dtypes of a row. Other builds only plan
+ * for these, when explain() asks. */
+#ifdef __CUDACC__
+#define GOP_NATIVE_LAUNCH(launch) (launch)
+#define GOP_NATIVE_DTYPES(bits) .dtypes = (bits), .imagined = (bits)
+#else
+#define GOP_NATIVE_LAUNCH(launch) nullptr
+#define GOP_NATIVE_DTYPES(bits) .dtypes = 0, .imagined = (bits)
+#endif
+
 /* Whether a plan is for a GPU: a real one, or one that explain() is asked about. */
 static inline bool gop_is_for_gpu(const gop_ctx *ctx)
 {

@@ -17,13 +17,6 @@
 #define GOP_SM90 0
 #endif
 
-/* A kernel's launch, for its plan; none where no such code can be made. */
-#if GOP_SM90
-#define GOP_SM90_LAUNCH(launch) (launch)
-#else
-#define GOP_SM90_LAUNCH(launch) nullptr
-#endif
-
 /* Refuses, for `who`, where code for compute capability 9.0 does not run. */
 static inline gop_status gop_has_sm90(const gop_ctx *ctx, const char *who, const char *why)
 {

@@ -303,9 +303,7 @@ static gop_status matmul_gemv_col_plan(const gop_ctx *ctx, const gop_task *task,
     thin_scratch(task, g, cut, plan);
     if (cut->flat) {
         cut->wide = matmul_wide(g, g.a, large, 1, 0, 0, 16 / of.item);
-#define FLAT(T) matmul_gemv_flat<T, 1>
-        static const gop_launch flat[] = MATMUL_LAUNCHES(FLAT);
-#undef FLAT
+        static const gop_launch flat[] = MATMUL_LAUNCHES(matmul_gemv_flat, 1);
         static const gop_launch of_two[] = {matmul_gemv_flat<float16, 2>,
                                             matmul_gemv_flat<bfloat16, 2>};
         plan->launch = g.n == 1 ? flat[dtype] : of_two[dtype - GOP_FLOAT16];

@@ -318,15 +318,6 @@ static gop_status matmul_outer_mma(gop_ctx *ctx, const gop_task *task, int64_t s
            : plan.way == 1 ? launch(std::integral_constant<int, 32>())
                            : launch(std::integral_constant<int, 64>());
 }
-#define LAUNCHES                                                                               \
-    {                                                                                          \
-        nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,       \
-            matmul_outer_mma<float16>, matmul_outer_mma<bfloat16>                              \
-    }
-#else
-#define LAUNCHES                                                                               \
-    {                                                                                          \
-    }
 #endif
 
 /* The tile of the least time: blocks, and lines that they bring. Warps that store are as many
@@ -376,6 +367,9 @@ static gop_status matmul_outer_mma_plan(const gop_ctx *ctx, const gop_task *task
     };
     const int m = 16 << p->way, n = OUTER_MMA_OUTPUTS / m, warps = 4, results = 16 * (128 + 8);
     p->shared = 2 * (items(m, p->a_along) + items(n, p->b_along) + warps * results);
+    plan->launch =
+        GOP_NATIVE_LAUNCH(task->in[0].dtype == GOP_FLOAT16 ? matmul_outer_mma<float16>
+                                                           : matmul_outer_mma<bfloat16>);
     return GOP_OK;
 }
 
@@ -384,7 +378,6 @@ extern const gop_row matmul_outer_mma_row = {
     .note = "halves, few terms and many outputs: one wait for memory a tile, tensor cores, and "
             "rows stored by whole words wherever they begin",
     .role = GOP_CONFORMING,
-    .launch = LAUNCHES,
     .plan = matmul_outer_mma_plan,
-    .imagined = 1u << GOP_FLOAT16 | 1u << GOP_BFLOAT16,
+    GOP_NATIVE_DTYPES(1u << GOP_FLOAT16 | 1u << GOP_BFLOAT16),
 };

@@ -275,7 +275,7 @@ static gop_status matmul_ring(gop_ctx *ctx, const gop_task *task, int64_t)
                                  plan.stages, plan.many, wanted));
     GOP_TRY(thin_add_partials<T>(ctx, task, p.part));
     if constexpr (shape::SPLIT) {
-        matmul_part whole = {0, p.g.batches, 0, task->geometry.gemm.m, 1, p.g.k, 0};
+        matmul_part whole = matmul_whole(task->geometry.gemm);
         whole.wanted = wanted;
         return matmul_launch_blocks<T, T>(ctx, matmul_product_of<T>(task, whole));
     }
@@ -318,11 +318,6 @@ static gop_launch launch_of(gop_dtype dtype, int along, int width)
         return launch_of<complex128>(along, width);
     }
 }
-#else
-static gop_launch launch_of(gop_dtype, int, int)
-{
-    return nullptr;
-}
 #endif
 
 static gop_status matmul_ring_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
@@ -358,7 +353,7 @@ static gop_status matmul_ring_plan(const gop_ctx *ctx, const gop_task *task, gop
     thin_scratch(task, g, &cut, plan);
     p->at_wanted = cut.pack_at + (size_t)(g.batches * p->each / 32 * (split ? 768 : 512));
     plan->scratch = p->at_wanted + 256;
-    plan->launch = launch_of(dtype, along, cut.way);
+    plan->launch = GOP_NATIVE_LAUNCH(launch_of(dtype, along, cut.way));
     return GOP_OK;
 }
 
@@ -368,7 +363,6 @@ extern const gop_row matmul_ring_row = {
             "copies, from shared memory into tensor cores",
     .role = GOP_CONFORMING,
     .plan = matmul_ring_plan,
-    .dtypes = GOP_SM80 ? THIN_DTYPES : 0,
-    .imagined = THIN_DTYPES,
+    GOP_NATIVE_DTYPES(THIN_DTYPES),
     .before = "fragments",
 };

@@ -100,13 +100,12 @@ static gop_status matmul_splitk_plan(const gop_ctx *ctx, const gop_task *task, g
     return GOP_OK;
 }
 
-#define LAUNCH(T) matmul_splitk<T>
 extern const gop_row matmul_splitk_row = {
     .name = "splitk",
     .note = "where outputs are few and sums long, blocks share a sum: its pieces are added in "
             "a fixed order afterwards",
     .role = GOP_CONFORMING,
-    .launch = MATMUL_LAUNCHES(LAUNCH),
+    .launch = MATMUL_LAUNCHES(matmul_splitk),
     .plan = matmul_splitk_plan,
 };
 
@@ -114,9 +113,4 @@ extern const gop_row matmul_splitk_row = {
 #define ADDING(T)                                                                              \
     template gop_status matmul_add_partials<T>(gop_ctx *, const matmul_product<T> &,           \
                                                const void *);
-ADDING(float16)
-ADDING(bfloat16)
-ADDING(float)
-ADDING(double)
-ADDING(complex64)
-ADDING(complex128)
+MATMUL_FLOATS(ADDING)
