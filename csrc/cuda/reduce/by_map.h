@@ -4,7 +4,8 @@
 #ifndef GOP_CUDA_REDUCE_BY_MAP_H
 #define GOP_CUDA_REDUCE_BY_MAP_H
 
-#include "cuda/reduce/maps.h"
+#include "cuda/reduce/extremes.h"
+#include "cuda/reduce/sums.h"
 
 /* f<M> by the map that a call asks for: reduce_of_call. */
 template <typename F> struct reduce_by_map {
