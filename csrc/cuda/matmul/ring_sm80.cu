@@ -282,41 +282,22 @@ static gop_status matmul_ring(gop_ctx *ctx, const gop_task *task, int64_t)
     return GOP_OK;
 }
 
-template <typename T, bool ALONG> static gop_launch launch_of(int width)
-{
-    switch (width) {
-    case 0:
-        return matmul_ring<T, ALONG, 1>;
-    case 1:
-        return matmul_ring<T, ALONG, 2>;
-    case 2:
-        return matmul_ring<T, ALONG, 4>;
-    default:
-        break;
-    }
-    if constexpr (sizeof(typename ring_real<T>::type) < 8) return matmul_ring<T, ALONG, 8>;
-    return nullptr;
-}
-template <typename T> static gop_launch launch_of(int along, int width)
-{
-    return along ? launch_of<T, true>(width) : launch_of<T, false>(width);
-}
+/* By whether the large operand's terms are neighbours, and by the logarithm of NT; for eight
+ * bytes columns are fewer. */
+template <typename T> struct ring_launches {
+    enum { MOST = sizeof(typename ring_real<T>::type) < 8 ? 8 : 4 };
+    static constexpr gop_launch of[2][4] = {{matmul_ring<T, 0, 1>, matmul_ring<T, 0, 2>,
+                                             matmul_ring<T, 0, 4>, matmul_ring<T, 0, MOST>},
+                                            {matmul_ring<T, 1, 1>, matmul_ring<T, 1, 2>,
+                                             matmul_ring<T, 1, 4>, matmul_ring<T, 1, MOST>}};
+};
 static gop_launch launch_of(gop_dtype dtype, int along, int width)
 {
-    switch (dtype) {
-    case GOP_FLOAT16:
-        return launch_of<float16>(along, width);
-    case GOP_BFLOAT16:
-        return launch_of<bfloat16>(along, width);
-    case GOP_FLOAT32:
-        return launch_of<float>(along, width);
-    case GOP_FLOAT64:
-        return launch_of<double>(along, width);
-    case GOP_COMPLEX64:
-        return launch_of<complex64>(along, width);
-    default:
-        return launch_of<complex128>(along, width);
-    }
+    typedef const gop_launch(*launches)[4];
+    static const launches of[] = {ring_launches<float16>::of,   ring_launches<bfloat16>::of,
+                                  ring_launches<float>::of,     ring_launches<double>::of,
+                                  ring_launches<complex64>::of, ring_launches<complex128>::of};
+    return of[dtype - GOP_FLOAT16][along][width];
 }
 #endif
 
