@@ -77,8 +77,7 @@ template <typename T, int HOW> GOP_DEVICE T change_by(T sum, T f, T diagonal, T 
     return HOW == BY_INVERSE ? minus(f, sum) * inverse : divide(minus(f, sum), diagonal);
 }
 
-/* The product with a neighbour. To multiply by -1, as a Laplacian does, is to change the sign.
- */
+/* The product with a neighbour. A Laplacian multiplies by -1, which changes the sign. */
 template <typename T, int NEGATES> GOP_DEVICE T product_of(T a, T item)
 {
     return NEGATES ? -item : multiply_add(a, item, negative_zero<T>());

@@ -58,8 +58,7 @@ struct jacobi_state {
     unsigned *arrived;         /* where the blocks of a call in one kernel meet, or NULL */
 };
 
-/* Copies x0 to the iterates' layout and, unless `ALONE`, sums the squares of the leaves of f.
- */
+/* Copies x0 to the iterates' layout and, unless ALONE, sums the squares of the leaves of f. */
 template <typename T, int ALONE> __global__ void __launch_bounds__(WARP *WARPS)
     jacobi_start_kernel(T *to, columns_of<T> x, columns_of<T> f, double *work)
 {

@@ -60,11 +60,9 @@ template <int N, int W> using bf16x3_ring =
     gemm_ring<bf16x3_shape<N, W>::STAGES, bf16x3_shape<N, W>::BYTES,
               bf16x3_shape<N, W>::STAGES * 8 + 64>;
 
-/* ---- a's numbers: lines of 32 terms, or terms of 32 lines, in swizzled rows of 128 bytes ----
- */
+/* ---- a's numbers: lines of 32 terms, or terms of 32 lines, in swizzled rows ---- */
 
-/* Row lane / 4 of a fragment is this line of eight: so lanes that read at once meet all banks.
- */
+/* Row lane / 4 of a fragment is this line of eight: lanes that read at once meet all banks. */
 GOP_DEVICE int bf16x3_line(int lane)
 {
     return lane / 4 % 4 * 2 + lane / 16;

@@ -72,8 +72,7 @@ GOP_DEVICE void bf16x3_small_meet(float (&sum)[2][4][4], float *meet, int warp)
                 sum[k / 16][k / 4 % 4][k % 4] += meet[(other * 32 + k) * 32];
 }
 
-/* A lane's factors of 16 terms: q, q + 4, q + 8 and q + 12 of its rows at a, its columns at b.
- */
+/* A lane's factors of 16 terms: q, q + 4, q + 8, q + 12 of its rows at a, its columns at b. */
 template <typename of_a, typename of_b>
 GOP_DEVICE void bf16x3_small_fragments(uint32_t (&fa)[2][4][3], uint32_t (&fb)[4][2][3],
                                        const float *a, const float *b, uint32_t &least)

@@ -166,9 +166,8 @@ GOP_DEVICE void dmma_store_odd(double *out, const double (&sum)[M_TILES][N_TILES
     }
 }
 
-/* Stores a warp's sums, two neighbours at once where they are `pairs`. Of a cluster, whose
- * blocks have parts of the sums, each block adds those of some outputs first, in their order.
- */
+/* Stores a warp's sums, two neighbours at once where they are `pairs`. The blocks of a cluster
+ * have parts of the sums: each adds those of some outputs first, in their order. */
 template <int THREADS, int M_TILES, int N_TILES>
 GOP_DEVICE void dmma_store(const matmul_product<double> &p, const matmul_tile<double> &tile,
                            const double (&sum)[M_TILES][N_TILES][4], int m0, int n0,

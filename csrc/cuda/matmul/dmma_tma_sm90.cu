@@ -84,8 +84,7 @@ template <int LINES, bool ALONG> struct dmma_tma_tile {
     }
 };
 
-/* Issues the TMA loads of a tile: one of FEEDERS threads every so many boxes from `first` on.
- */
+/* Issues the TMA loads of a tile: each of FEEDERS threads every FEEDERS-th box from `first`. */
 template <int LINES, bool ALONG, int FEEDERS>
 GOP_DEVICE void dmma_tma_fetch(uint8_t *tile, const gop_cuda_tensor_map *map, int first,
                                int line, int l, int batch, uint64_t *full)

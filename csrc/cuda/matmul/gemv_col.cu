@@ -120,8 +120,7 @@ __global__ void __launch_bounds__(THIN_THREADS, columns_shape<T, COLUMNS>::BLOCK
     const T *const b = p.b + of.b + begin * g.b_row + c0 * g.b_col;
     const int64_t apart = 32 * g.a_row;
 
-    /* Main loop: factors of TERMS terms to shared memory, then the warps' rows, AHEAD at once.
-     */
+    /* Main loop: factors of TERMS terms to shared memory, then warps' rows, AHEAD at once. */
     S sum[COLUMNS][V] = {};
     for (int64_t left = block.end - begin; left > 0; left -= TERMS) {
         const int terms = left < TERMS ? (int)left : TERMS;

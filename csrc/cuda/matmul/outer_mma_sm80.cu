@@ -205,8 +205,7 @@ GOP_DEVICE void outer_mma_store(T *out, const T *results, int64_t row, int rows,
     }
 }
 
-/* then what is left at both ends of a row, by groups of four, two and one: a lane has an end.
- */
+/* then what is left at both ends of a row, by groups of four, two and one: an end a lane. */
 template <typename T>
 GOP_DEVICE void outer_mma_edges(T *out, const T *results, int64_t row, int rows, int columns)
 {

@@ -351,8 +351,7 @@ static inline matmul_product<T> matmul_partials_of(const matmul_product<T> &p, v
     return partials;
 }
 
-/* Enqueues the adding of the partial sums, in an order that their number decides, into p.out.
- */
+/* Enqueues the adding of partial sums into p.out, in an order that their number decides. */
 template <typename T>
 gop_status matmul_add_partials(gop_ctx *ctx, const matmul_product<T> &p, const void *partials);
 
@@ -368,8 +367,7 @@ gop_status matmul_launch_blocks(gop_ctx *ctx, const matmul_product<T> &p);
 #define MATMUL_TYPES(X)                                                                        \
     X(boolean) X(uint8_t) X(uint16_t) X(uint32_t) X(uint64_t) MATMUL_FLOATS(X)
 
-/* f<T, ...> for each dtype, signed integers by their unsigned twin; of a lesson.
- */
+/* f<T, ...> for each dtype, signed integers by their unsigned twin; for a lesson's three. */
 #define MATMUL_LAUNCHES(f, ...)                                                                \
     {                                                                                          \
         f<boolean, ##__VA_ARGS__>, f<uint8_t, ##__VA_ARGS__>, f<uint16_t, ##__VA_ARGS__>,      \

@@ -9,8 +9,7 @@
 
 enum { ACROSS = 32, FEW = SPLITK_FEW }; /* outputs of a block, or a FEW-th of them */
 
-/* Each of DOWN threads adds every DOWN-th chunk, then the first of them what the others have.
- */
+/* Each of DOWN threads adds every DOWN-th chunk, then the first one what the others have. */
 template <typename T, int DOWN> __global__ void __launch_bounds__(ACROSS *DOWN)
     matmul_splitk_kernel(const matmul_product<T> p, const sum_t<T> *partials)
 {

@@ -52,9 +52,8 @@ static inline straight_operand straight_operand_of(const gop_gemm &g, const int6
     return o;
 }
 
-/* The output, by lines of neighbours: `copied` says that no map can write it. One writes to the
- * end of the 16 bytes that a line ends in, which in a slice of a wider array are others' too.
- */
+/* The output, by lines of neighbours: `copied` says that no map can write it. A map writes to
+ * the end of the 16 bytes that a line ends in, which a slice of a wider array shares. */
 static inline straight_operand straight_result(const gop_gemm &g, const void *data)
 {
     const bool transposed = g.out_col != 1 && g.out_row == 1;

@@ -181,8 +181,7 @@ static inline matmul_tiling gemv_row_tiling(const tiling_of &p)
     const int64_t groups = blocks_for(p.m, rows) * p.batches; /* which follow each other */
     const int64_t tiles = blocks_for(p.n, t.columns), warps = groups * tiles * lanes / 32;
     const int64_t full = THIN_FULL * (int64_t)p.processors;
-    /* Two turns of a warp are enough where there are few; where columns are, too, it has five.
-     */
+    /* Two turns of a warp are enough if there are few rows; if columns are few too, five. */
     const int64_t even = THIN_EVEN * (int64_t)p.processors;
     t.parts = 1;
     while (t.parts < THIN_WARPS && warps * t.parts < (p.n > 1 ? even : full) &&
@@ -458,8 +457,7 @@ static inline matmul_tiling mma_tiling(const tiling_of &p)
         best.way = way;
         best.lines = tiles[way][0], best.columns = tiles[way][1], best.blocks = blocks;
     }
-    /* Four blocks an SM hide each other's waits, but many chunks of one tile wait to be added.
-     */
+    /* Four blocks an SM hide each other's waits, but a tile's many chunks wait to be added. */
     const int64_t fill = 4 * (int64_t)p.processors / (best.blocks > 0 ? best.blocks : 1);
     const int64_t wanted = fill < 2 * p.processors ? fill : 2 * p.processors;
     best.tiles = 1;

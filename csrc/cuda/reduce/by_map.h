@@ -33,8 +33,7 @@ template <typename F> struct reduce_by_map {
      {REDUCE_WHOLE(f, extreme_map), f<extreme_map<uint16_t>>, f<extreme_map<uint16_t>>, \
       f<extreme_map<uint32_t>>, f<extreme_map<uint64_t>>, f<extreme_map<uint64_t>>, truth128}}
 /* Maps for every call, and the list without rare ones, which `tree` does: of products it keeps
- * those of float32 and float64, with or without means of more than 2^21 numbers of four bytes.
- */
+ * those of float32 and float64, with or without means of over 2^21 numbers of four bytes. */
 #define REDUCE_EVERY_MAP(f) \
     REDUCE_TABLE(f, REDUCE_LIST(REDUCE_WHOLE(f, prod_map), REDUCE_FLOATS(f, prod_map)), \
                  REDUCE_LIST(REDUCE_WHOLE(f, square_map), REDUCE_FLOATS(f, square_map)), \

@@ -13,8 +13,7 @@
 
 /* ---- what is asked of a call ---- */
 
-/* Whether the tree's order gives the bits: floating-point accumulators, means that are no sums.
- */
+/* Whether the bits depend on the order: floating-point accumulators, means that are no sums. */
 static bool comes_in_order(const gop_task *task)
 {
     const gop_reduce_op op = task->call->params.reduce.op;
@@ -202,8 +201,7 @@ enum {
     SHORT_BYTES = 8 << 20 /* of all rows: memory is waited for, not what is sent */
 };
 
-/* To send accumulators takes longest here, and half of those of a row of 17 have no element.
- */
+/* Sending accumulators is slowest here, and half of those of a row of 17 have no element. */
 static int are_light(const gop_ctx *, const gop_task *task)
 {
     const int64_t count = task->geometry.reduction.count, item = item_of(task);

@@ -194,8 +194,7 @@ template <typename E> struct gather_of<position_map<E>> {
     }
 };
 
-/* The position of the minimum for items of one or two bytes: no key of theirs is INT32_MAX.
- */
+/* The position of the minimum of items of one or two bytes: none has the key INT32_MAX. */
 template <typename W> struct gather_place : gather_parts {
     struct acc {
         int32_t best;
@@ -330,8 +329,7 @@ GOP_DEVICE void finish(const reduce_args_of<G> &r, int64_t o, code<uint64_t> lea
     else put(r, at, bits);
 }
 
-/* ---- positions; complex minima and maxima are read back from where they were found ----
- */
+/* ---- positions; complex minima and maxima are read back from where they are ---- */
 
 template <typename T, typename G, typename K>
 GOP_DEVICE void finish_complex(const reduce_args_of<G> &r, int64_t o, best<K> found)

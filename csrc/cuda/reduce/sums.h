@@ -95,8 +95,7 @@ template <typename E> struct mean_map {
 template <typename M> inline constexpr bool is_mean = false;
 template <typename E> inline constexpr bool is_mean<mean_map<E>> = true;
 
-/* ---- a thread's own integers of one or two bytes: their sum in a leaf fits into 32 bits ----
- */
+/* ---- a thread's own integers of one or two bytes: a leaf's sum fits into 32 bits ---- */
 
 /* Adds the parts of BYTES each as unsigned numbers; then subtracts 256 or 65536 for each
  * negative one, if they are signed. */
