@@ -107,12 +107,15 @@ template <typename T> GOP_DEVICE void store128(T *address, const vec128<T> &v)
 
 /* ---- launch tables: f<T> by dtype, in the enum's order ---- */
 
+/* clang-format off */
+#define GOP_NONE9 \
+    nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr
 /* int32, float32 and float64: the dtypes of teaching rows. */
-#define GOP_LAUNCH_TEACHING(f)                                                                 \
-    {                                                                                          \
-        nullptr, nullptr, nullptr, f<int32_t>, nullptr, nullptr, nullptr, nullptr, nullptr,    \
-            nullptr, nullptr, f<float>, f<double>, nullptr, nullptr                            \
-    }
+#define GOP_LAUNCH_TEACHING(f) \
+    {nullptr, nullptr, nullptr, f<int32_t>, nullptr, nullptr, nullptr, nullptr, nullptr, \
+     nullptr, nullptr, f<float>, f<double>}
+#define GOP_LAUNCH_REAL(f) {GOP_NONE9, nullptr, nullptr, f<float>, f<double>}
+/* clang-format on */
 
 /* ---- for plans ---- */
 

@@ -384,8 +384,6 @@ extern const gop_row jacobi_blocked_row = {
     .name = "blocked",
     .note = "a stencil of two axes: tiles stay in registers for all sweeps between two checks",
     .role = GOP_CONFORMING,
-    .launch = {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-               nullptr, nullptr, jacobi_blocked<float>, jacobi_blocked<double>, nullptr,
-               nullptr},
+    .launch = GOP_LAUNCH_REAL(jacobi_blocked),
     .plan = jacobi_blocked_plan,
 };

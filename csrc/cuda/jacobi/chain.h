@@ -237,7 +237,7 @@ template <typename T, int ALONE> gop_status step_and_check(gop_ctx *ctx, const g
     const checked_plan &checked = GOP_OWN(const chain_plan, task->plan)->checked;
     if (!ALONE && checked.launch)
         GOP_TRY(checked.launch(ctx, task, checked, from, to,
-                               squares_of<T>::MAY_BE_LOST ? room.residual : nullptr,
+                               squares_may_be_lost<T> ? room.residual : nullptr,
                                room.state.work));
     else {
         GOP_TRY(gop_jacobi_step(ctx, t, from, to, room.residual));

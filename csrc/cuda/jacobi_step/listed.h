@@ -61,9 +61,7 @@ GOP_DEVICE int list_long_rows(const long_rows<T> &list, int64_t i0, int64_t term
     }
     if (are_long) __threadfence();
     __syncthreads();
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    cudaTriggerProgrammaticLaunchCompletion();
-#endif
+    launch_dependents();
     return bad;
 }
 

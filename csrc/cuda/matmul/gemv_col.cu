@@ -261,17 +261,14 @@ static gop_status matmul_gemv_flat(gop_ctx *ctx, const gop_task *task, int64_t)
     return thin_add_partials<T>(ctx, task, p.part);
 }
 
-#define OF_COLUMNS(T, C)                                                                       \
-    {                                                                                          \
-        matmul_gemv_col<T, C, GEMV_COL_ITEMS>, matmul_gemv_col<T, C, GEMV_COL_WIDE>,           \
-            matmul_gemv_col<T, C, sizeof(T) == 2 ? +GEMV_COL_WORDS : +GEMV_COL_ITEMS>          \
-    }
+/* clang-format off */
+#define OF_COLUMNS(T, C) \
+    {matmul_gemv_col<T, C, GEMV_COL_ITEMS>, matmul_gemv_col<T, C, GEMV_COL_WIDE>, \
+     matmul_gemv_col<T, C, sizeof(T) == 2 ? +GEMV_COL_WORDS : +GEMV_COL_ITEMS>}
 #define OF_COLUMN(T) OF_COLUMNS(T, 1)
 #define OF_8(T) OF_COLUMNS(T, 1), OF_COLUMNS(T, 2), OF_COLUMNS(T, 4), OF_COLUMNS(T, 8)
-#define OF(T)                                                                                  \
-    {                                                                                          \
-        OF_8(T), OF_COLUMNS(T, 16)                                                             \
-    }
+#define OF(T) {OF_8(T), OF_COLUMNS(T, 16)}
+/* clang-format on */
 
 static gop_status matmul_gemv_col_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {

@@ -362,33 +362,28 @@ gop_status matmul_add_partials(gop_ctx *ctx, const matmul_product<T> &p, const v
 template <typename T, typename O>
 gop_status matmul_launch_blocks(gop_ctx *ctx, const matmul_product<T> &p);
 
+/* clang-format off */
+
 /* X(T) for each type of items. */
 #define MATMUL_FLOATS(X) X(float16) X(bfloat16) X(float) X(double) X(complex64) X(complex128)
-#define MATMUL_TYPES(X)                                                                        \
+#define MATMUL_TYPES(X) \
     X(boolean) X(uint8_t) X(uint16_t) X(uint32_t) X(uint64_t) MATMUL_FLOATS(X)
 
 /* f<T, ...> for each dtype, signed integers by their unsigned twin; for a lesson's three. */
-#define MATMUL_LAUNCHES(f, ...)                                                                \
-    {                                                                                          \
-        f<boolean, ##__VA_ARGS__>, f<uint8_t, ##__VA_ARGS__>, f<uint16_t, ##__VA_ARGS__>,      \
-            f<uint32_t, ##__VA_ARGS__>, f<uint64_t, ##__VA_ARGS__>, f<uint8_t, ##__VA_ARGS__>, \
-            f<uint16_t, ##__VA_ARGS__>, f<uint32_t, ##__VA_ARGS__>,                            \
-            f<uint64_t, ##__VA_ARGS__>, f<float16, ##__VA_ARGS__>, f<bfloat16, ##__VA_ARGS__>, \
-            f<float, ##__VA_ARGS__>, f<double, ##__VA_ARGS__>, f<complex64, ##__VA_ARGS__>,    \
-            f<complex128, ##__VA_ARGS__>                                                       \
-    }
-#define MATMUL_LESSONS(f, ...)                                                                 \
-    {                                                                                          \
-        nullptr, nullptr, nullptr, f<uint32_t, ##__VA_ARGS__>, nullptr, nullptr, nullptr,      \
-            nullptr, nullptr, nullptr, nullptr, f<float, ##__VA_ARGS__>,                       \
-            f<double, ##__VA_ARGS__>, nullptr, nullptr                                         \
-    }
+#define MATMUL_LAUNCHES(f, ...) \
+    {f<boolean, ##__VA_ARGS__>, f<uint8_t, ##__VA_ARGS__>, f<uint16_t, ##__VA_ARGS__>, \
+     f<uint32_t, ##__VA_ARGS__>, f<uint64_t, ##__VA_ARGS__>, f<uint8_t, ##__VA_ARGS__>, \
+     f<uint16_t, ##__VA_ARGS__>, f<uint32_t, ##__VA_ARGS__>, f<uint64_t, ##__VA_ARGS__>, \
+     f<float16, ##__VA_ARGS__>, f<bfloat16, ##__VA_ARGS__>, f<float, ##__VA_ARGS__>, \
+     f<double, ##__VA_ARGS__>, f<complex64, ##__VA_ARGS__>, f<complex128, ##__VA_ARGS__>}
+#define MATMUL_LESSONS(f, ...) \
+    {nullptr, nullptr, nullptr, f<uint32_t, ##__VA_ARGS__>, nullptr, nullptr, nullptr, \
+     nullptr, nullptr, nullptr, nullptr, f<float, ##__VA_ARGS__>, f<double, ##__VA_ARGS__>}
 
 /* f<..., along, along> by whether a's terms are neighbours, and b's. */
-#define MATMUL_BY_ORDER(f, ...)                                                                \
-    {                                                                                          \
-        {f<__VA_ARGS__, 0, 0>, f<__VA_ARGS__, 0, 1>},                                          \
-            {f<__VA_ARGS__, 1, 0>, f<__VA_ARGS__, 1, 1>},                                      \
-    }
+#define MATMUL_BY_ORDER(f, ...) \
+    {{f<__VA_ARGS__, 0, 0>, f<__VA_ARGS__, 0, 1>}, {f<__VA_ARGS__, 1, 0>, f<__VA_ARGS__, 1, 1>}}
+
+/* clang-format on */
 
 #endif

@@ -275,10 +275,9 @@ static inline int thin_most(gop_dtype dtype)
 {
     return thin_is_whole(dtype) ? 1 : THIN_COLUMNS;
 }
-#define THIN_WHOLE(f)                                                                          \
-    {                                                                                          \
-        f(boolean), f(uint8_t), f(uint16_t), f(uint32_t), f(uint64_t)                          \
-    }
+/* clang-format off */
+#define THIN_WHOLE(f) {f(boolean), f(uint8_t), f(uint16_t), f(uint32_t), f(uint64_t)}
+/* clang-format on */
 static inline int thin_whole_index(gop_dtype dtype)
 {
     return dtype == GOP_BOOL ? 0 : 1 + (dtype - GOP_INT8) % 4;

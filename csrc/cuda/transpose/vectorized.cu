@@ -129,11 +129,11 @@ static gop_status transpose_vectorized(gop_ctx *ctx, const gop_task *task, int64
 
 /* The tiles: bytes of an item, items on a side, and the launches for runs that are single axes
  * and for joined ones. */
-#define TILE(T, side, threads)                                                                 \
-    {                                                                                          \
-        sizeof(T), side, transpose_vectorized<T, side, threads, false>,                        \
-            transpose_vectorized<T, side, threads, true>                                       \
-    }
+/* clang-format off */
+#define TILE(T, side, threads) \
+    {sizeof(T), side, transpose_vectorized<T, side, threads, false>, \
+     transpose_vectorized<T, side, threads, true>}
+/* clang-format on */
 static const struct {
     int item, side;
     gop_launch single, joined;
