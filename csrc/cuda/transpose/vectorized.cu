@@ -156,9 +156,8 @@ static gop_status plan_tiles(const gop_permutation &g, int item, int side, gop_p
     }
     return gop_fail(
         GOP_REFUSED,
-        "transpose: the vectorized kernel has no tiles of %d items of %d bytes on a "
-        "side",
-        side, item);
+        "transpose: the vectorized kernel has no tiles of %d items of %d bytes on a side", side,
+        item);
 }
 
 /* Unless a side was given, runs may be shorter than the tile, but must fill half of it. */
