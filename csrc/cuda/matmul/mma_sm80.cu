@@ -328,17 +328,9 @@ static gop_status matmul_mma_plan(const gop_ctx *ctx, const gop_task *task, gop_
     mma_cut *const cut = GOP_OWN(mma_cut, plan);
     const tiling_of of = tiling_of_task(ctx, task);
     cut->a_along = of.a_along, cut->b_along = of.b_along;
-    const auto copied = [&](const int64_t *batch, const void *data, int64_t near, int64_t far,
-                            int64_t extent) {
-        int many = 8;
-        while (many > 1 && !matmul_wide(g, batch, data, near, far, extent, many, 2 * many))
-            many /= 2;
-        return many;
-    };
-    cut->a_many = of.a_along ? copied(g.a, task->in[0].data, g.a_col, g.a_row, g.k)
-                             : copied(g.a, task->in[0].data, g.a_row, g.a_col, g.m);
-    cut->b_many = of.b_along ? copied(g.b, task->in[1].data, g.b_row, g.b_col, g.k)
-                             : copied(g.b, task->in[1].data, g.b_col, g.b_row, g.n);
+    const void *const a = task->in[0].data, *const b = task->in[1].data;
+    cut->a_many = tiling_copied(g, g.a, a, g.a_row, g.a_col, g.m, of.a_along);
+    cut->b_many = tiling_copied(g, g.b, b, g.b_col, g.b_row, g.n, of.b_along);
     const matmul_tiling t = mma_tiling(of);
     cut->tile = t.way, cut->split = t.split, cut->chunk = t.chunk;
     if (plan->steps > 1) cut->split = 1, cut->chunk = g.k;

@@ -347,12 +347,8 @@ static gop_status matmul_outer_mma_plan(const gop_ctx *ctx, const gop_task *task
     const tiling_of of = tiling_of_task(ctx, task);
     const auto brought = [&](const int64_t *batch, const void *data, int64_t line, int64_t term,
                              int64_t lines, bool along) {
-        const auto fits = [&](int many) {
-            return along ? matmul_wide(g, batch, data, term, line, g.k, many, 2 * many)
-                         : matmul_wide(g, batch, data, line, g.k > 1 ? term : 0, lines, many,
-                                       2 * many);
-        };
-        return fits(8) ? 8 : fits(2) ? 2 : 1;
+        const int many = tiling_copied(g, batch, data, line, g.k > 1 ? term : 0, lines, along);
+        return many == 4 ? 2 : many;
     };
     p->a_along = of.a_along && g.k > 1, p->b_along = of.b_along && g.k > 1;
     p->a_many = brought(g.a, task->in[0].data, g.a_row, g.a_col, g.m, p->a_along);

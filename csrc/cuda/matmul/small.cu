@@ -184,16 +184,9 @@ static gop_status matmul_small_plan(const gop_ctx *ctx, const gop_task *task, go
         return tiles >= AGAIN;
     };
     way.a_again = again(g.a, g.n / 16), way.b_again = again(g.b, g.m / 16);
-    const tiling_of of = {g.m,
-                          g.n,
-                          g.k,
-                          g.batches,
-                          (int)matmul_item(task),
-                          ctx->info.processors,
-                          way.a_along != 0,
-                          way.a_wide != 0,
-                          way.b_along != 0,
-                          way.b_wide != 0};
+    tiling_of of = tiling_of_shape(ctx, g, matmul_item(task));
+    of.a_along = way.a_along != 0, of.b_along = way.b_along != 0;
+    of.a_wide = way.a_wide != 0, of.b_wide = way.b_wide != 0;
     plan->launch = small_launch(small_tiling(of, small_tiles_of(dtype)).way, dtype);
     return GOP_OK;
 }

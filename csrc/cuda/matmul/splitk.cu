@@ -84,8 +84,7 @@ static gop_status matmul_splitk_plan(const gop_ctx *ctx, const gop_task *task, g
     const gop_gemm &g = task->geometry.gemm;
     GOP_TRY(matmul_takes_batch(g, "splitk"));
     const int64_t item = matmul_item(task) < 4 ? 4 : matmul_item(task);
-    const matmul_tiling t = splitk_tiling({g.m, g.n, g.k, g.batches, (int)item,
-                                           ctx->info.processors, false, false, false, false});
+    const matmul_tiling t = splitk_tiling(tiling_of_shape(ctx, g, item));
     if (t.split < 2)
         return gop_fail(
             GOP_REFUSED,

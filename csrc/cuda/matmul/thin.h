@@ -208,16 +208,10 @@ thin_pack(gop_ctx *ctx, const gop_task *task, const thin_cut &cut, matmul_produc
 static inline tiling_of thin_tiling_of(const gop_ctx *ctx, const gop_task *task,
                                        const gop_gemm &g, bool wide)
 {
-    return {g.m,
-            g.n,
-            g.k,
-            g.batches,
-            (int)matmul_item(task),
-            ctx->info.processors,
-            gop_magnitude(g.a_col) <= gop_magnitude(g.a_row),
-            wide,
-            false,
-            false};
+    tiling_of p = tiling_of_shape(ctx, g, matmul_item(task));
+    p.a_along = gop_magnitude(g.a_col) <= gop_magnitude(g.a_row);
+    p.a_wide = wide;
+    return p;
 }
 
 /* Whether `bytes` bytes hold neighbours of the large operand wherever a kernel looks. */
