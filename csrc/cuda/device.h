@@ -119,8 +119,8 @@ template <typename T> GOP_DEVICE void store128(T *address, const vec128<T> &v)
 
 /* ---- for plans ---- */
 
-/* Of code that nvcc alone compiles: a launch, and the dtypes of a row. Other builds only plan
- * for these, when explain() asks. */
+/* What nvcc alone compiles: a launch, and the dtypes of a row. Other builds only plan for them,
+ * when explain() asks. */
 #ifdef __CUDACC__
 #define GOP_NATIVE_LAUNCH(launch) (launch)
 #define GOP_NATIVE_DTYPES(bits) .dtypes = (bits), .imagined = (bits)
