@@ -107,14 +107,27 @@ template <typename T> GOP_DEVICE void store128(T *address, const vec128<T> &v)
 
 /* ---- launch tables: f<T> by dtype, in the enum's order ---- */
 
+/* clang-format off */
+#define GOP_NONE9 \
+    nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr
 /* int32, float32 and float64: the dtypes of teaching rows. */
-#define GOP_LAUNCH_TEACHING(f)                                                                 \
-    {                                                                                          \
-        nullptr, nullptr, nullptr, f<int32_t>, nullptr, nullptr, nullptr, nullptr, nullptr,    \
-            nullptr, nullptr, f<float>, f<double>, nullptr, nullptr                            \
-    }
+#define GOP_LAUNCH_TEACHING(f) \
+    {nullptr, nullptr, nullptr, f<int32_t>, nullptr, nullptr, nullptr, nullptr, nullptr, \
+     nullptr, nullptr, f<float>, f<double>}
+#define GOP_LAUNCH_REAL(f) {GOP_NONE9, nullptr, nullptr, f<float>, f<double>}
+/* clang-format on */
 
 /* ---- for plans ---- */
+
+/* What nvcc alone compiles: a launch, and the dtypes of a row. Other builds only plan for them,
+ * when explain() asks. */
+#ifdef __CUDACC__
+#define GOP_NATIVE_LAUNCH(launch) (launch)
+#define GOP_NATIVE_DTYPES(bits) .dtypes = (bits), .imagined = (bits)
+#else
+#define GOP_NATIVE_LAUNCH(launch) nullptr
+#define GOP_NATIVE_DTYPES(bits) .dtypes = 0, .imagined = (bits)
+#endif
 
 /* Whether a plan is for a GPU: a real one, or one that explain() is asked about. */
 static inline bool gop_is_for_gpu(const gop_ctx *ctx)

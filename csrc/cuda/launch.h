@@ -69,15 +69,13 @@ gop_cuda_how gop_cuda_first(const gop_ctx *ctx, const gop_task *task, int is_fol
 
 /* The same for the first kernel of a call, whose threads call grid_dependency_sync before they
  * read or write: as a programmatic dependent launch if the call is memory-bound for long enough
- * to hide it, since it costs the host more than a launch as a graph; else as followed or not.
- */
+ * to hide it, as it costs the host more than a launch as a graph; else as followed or not. */
 #define GOP_LAUNCH_FIRST(ctx, task, is_followed, kernel, grid, block, shared, ...)             \
     gop_cuda_launch_(ctx, gop_cuda_first(ctx, task, is_followed), #kernel, kernel, grid,       \
                      block, shared, __VA_ARGS__)
 
 /* The same for a kernel whose blocks wait for each other at gop_grid_barrier. A grid that the
- * device does not hold at once is refused, so none ever waits for a block that has not begun.
- */
+ * device does not hold at once is refused: none waits for a block that has not begun. */
 #define GOP_LAUNCH_TOGETHER(ctx, kernel, grid, block, shared, ...)                             \
     gop_cuda_launch_(ctx, GOP_CUDA_TOGETHER, #kernel, kernel, grid, block, shared, __VA_ARGS__)
 

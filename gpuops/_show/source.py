@@ -93,6 +93,7 @@ def find(op: str, kernel: str, backend: str) -> str:
         one.folder = beside
     launch = re.compile(rf"\b(?:{stem}|{op}|op##)_{re.escape(kernel)}\)?\(gop_ctx")
     launches = [one for one in own if launch.search(one.code) or _LAUNCHES.search(one.code)]
+    launches = launches or [one for one in others if launch.search(one.code)]  # in a header
     # On the CPU the kernel is what is written once per dtype; its launch names it by the dtype.
     each = [one for one in own if any(f"FN({name})" in one.code for name in one.names)]
     kernels = [one for one in own if "__global__" in one.code]

@@ -38,15 +38,13 @@ static gop_status add_contracted_plan(const gop_ctx *, const gop_task *task, gop
                     add_name(task));
 }
 
-#define NONE4 nullptr, nullptr, nullptr, nullptr
 #define ROW(op, breaks)                                                                        \
     extern const gop_row op##_contracted_row = {                                               \
         .name = "contracted",                                                                  \
         .note = "the compiler fuses a*b + c by itself: one instruction where two stood",       \
         .role = GOP_TEACHING,                                                                  \
         .caveat = breaks,                                                                      \
-        .launch = {NONE4, NONE4, nullptr, nullptr, nullptr, add_contracted<float>,             \
-                   add_contracted<double>},                                                    \
+        .launch = GOP_LAUNCH_REAL(add_contracted),                                             \
         .plan = add_contracted_plan,                                                           \
     }
 ROW(multiply_add, "rounds once where multiply_add rounds twice: the bits of fma, not of NumPy");

@@ -107,8 +107,7 @@ template <int INPUTS> GOP_DEVICE stepped_place place_stepped(const gathered_axes
     return to;
 }
 
-/* From element i - 1 to i: an addition, and a carry into each axis that follows one that ends.
- */
+/* From element i - 1 to i: an addition, and a carry into each axis after one that ends. */
 template <int INPUTS>
 GOP_DEVICE void step_gathered(const gathered_axes &p, uint32_t i, stepped_place &place)
 {
@@ -139,8 +138,7 @@ template <> struct streamed_as<8> {
 
 /* ---- a share ---- */
 
-/* 16 bytes of an operand, as words: the compiler would keep small elements in a register each.
- */
+/* 16 bytes of an operand, as words: small elements would take a register each. */
 template <typename T> struct share {
     uint32_t w[4];
 };

@@ -70,24 +70,15 @@ static inline bool add_exceeds_l2(const gop_ctx *ctx, const gop_task *task)
 
 /* f<Op, T> in the order of the dtypes; integers by width, since wrapping sums do not depend on
  * the sign. */
-#define ADD_BY_WIDTH(f, Op)                                                                    \
-    {                                                                                          \
-        f<Op, boolean>, f<Op, uint8_t>, f<Op, uint16_t>, f<Op, uint32_t>, f<Op, uint64_t>,     \
-            f<Op, uint8_t>, f<Op, uint16_t>, f<Op, uint32_t>, f<Op, uint64_t>, f<Op, float16>, \
-            f<Op, bfloat16>, f<Op, float>, f<Op, double>, f<Op, complex64>, f<Op, complex128>  \
-    }
-#define ADD_BY_FLOAT(f, Op)                                                                    \
-    {                                                                                          \
-        nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,       \
-            f<Op, float16>, f<Op, bfloat16>, f<Op, float>, f<Op, double>, nullptr, nullptr     \
-    }
+/* clang-format off */
+#define ADD_BY_WIDTH(f, Op) \
+    {f<Op, boolean>, f<Op, uint8_t>, f<Op, uint16_t>, f<Op, uint32_t>, f<Op, uint64_t>, \
+     f<Op, uint8_t>, f<Op, uint16_t>, f<Op, uint32_t>, f<Op, uint64_t>, f<Op, float16>, \
+     f<Op, bfloat16>, f<Op, float>, f<Op, double>, f<Op, complex64>, f<Op, complex128>}
+#define ADD_BY_FLOAT(f, Op) \
+    {GOP_NONE9, f<Op, float16>, f<Op, bfloat16>, f<Op, float>, f<Op, double>}
 
-#define ADD_THREADS                                                                            \
-    {                                                                                          \
-        "threads", 4,                                                                          \
-        {                                                                                      \
-            128, 256, 512, 1024                                                                \
-        }                                                                                      \
-    } /* of a block */
+#define ADD_THREADS {"threads", 4, {128, 256, 512, 1024}} /* of a block */
+/* clang-format on */
 
 #endif

@@ -148,8 +148,7 @@ static int64_t set_tile(int o, int inner, int word, tiled_boxes &p)
 }
 
 /* How threads read input o into its tile: its own run, and lines of that. Where words hold
- * several elements, a run has none of the output's axes, along which the lines of a group lie.
- */
+ * several elements, a run has no axis of the output's, along which the lines of a group lie. */
 static void set_in(int o, int inner, int word, const near_axes &near, const int8_t *index,
                    tiled_boxes &p)
 {

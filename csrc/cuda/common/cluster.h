@@ -51,8 +51,7 @@ template <typename T> GOP_DEVICE const T *map_shared_rank(const T *at, int rank)
     return there;
 }
 
-/* A barrier for THREADS threads, whole warps of a block; returns whether any of them `says` so.
- */
+/* A barrier for THREADS threads, whole warps of a block; returns whether any `says` so. */
 template <int THREADS> GOP_DEVICE bool any_of(bool says)
 {
     int any = 0;

@@ -17,7 +17,7 @@ GOP_DEVICE uint32_t address_in_shared(const void *at)
 }
 
 /* Copies BYTES bytes (4, 8 or 16, aligned), or stores zeros if nothing exists there. By default
- * 16 bytes pass the first-level cache by; what all blocks copy should not (CACHED), since one
+ * 16 bytes pass L1 by; what all blocks copy should not (CACHED), since one
  * place of the L2 cache would serve them one after the other. */
 template <int BYTES, bool CACHED = false>
 GOP_DEVICE void cp_async(uint32_t to, const void *from, bool exists)

@@ -12,8 +12,7 @@
 
 #include "cuda/device.h"
 
-/* Whether a long call reads in reverse: the calls of an operation in a host thread alternate.
- */
+/* Whether a long call reads in reverse: an operation's calls in a host thread alternate. */
 template <gop_op OP> inline unsigned l2_reverse(void)
 {
     static __thread unsigned calls;

@@ -1,10 +1,9 @@
 /*
  * sm90.h - the gate of compute capability 9.0.
  *
- * Files that use its instructions (pipeline.h, cluster.h, tma.h, wgmma.h) are named
- * *_sm90.cu, and the build compiles them for 9.0 only: their rows refuse on every other
- * GPU, by gop_has_sm90. GOP_SM90 is 0 where no such code can be made: on sim, whose rows refuse
- * too.
+ * Files that use its instructions (pipeline.h, cluster.h, tma.h, wgmma.h) are named *_sm90.cu,
+ * and the build compiles them for 9.0 only: their rows refuse on every other GPU, by
+ * gop_has_sm90. GOP_SM90 is 0 where no such code can be made: on sim, whose rows refuse too.
  */
 #ifndef GOP_CUDA_COMMON_SM90_H
 #define GOP_CUDA_COMMON_SM90_H
@@ -15,13 +14,6 @@
 #define GOP_SM90 1
 #else
 #define GOP_SM90 0
-#endif
-
-/* A kernel's launch, for its plan; none where no such code can be made. */
-#if GOP_SM90
-#define GOP_SM90_LAUNCH(launch) (launch)
-#else
-#define GOP_SM90_LAUNCH(launch) nullptr
 #endif
 
 /* Refuses, for `who`, where code for compute capability 9.0 does not run. */

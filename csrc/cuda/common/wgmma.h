@@ -164,8 +164,7 @@ GOP_DEVICE void wgmma_add(float (&sum)[SUMS], const uint32_t (&a)[4], uint64_t b
 #endif
 }
 
-/* float32 cut to 11 bits (TF32), of which b's items are contiguous along k: 64 x 8 by 8 x 256.
- */
+/* float32 cut to 11 bits (TF32), b's items contiguous along k: 64 x 8 by 8 x 256. */
 GOP_DEVICE void wgmma_add_tf32(float (&sum)[128], const uint32_t *a, uint64_t b, int on)
 {
 #if GOP_WGMMA

@@ -77,8 +77,7 @@ template <typename T, int HOW> GOP_DEVICE T change_by(T sum, T f, T diagonal, T 
     return HOW == BY_INVERSE ? minus(f, sum) * inverse : divide(minus(f, sum), diagonal);
 }
 
-/* The product with a neighbour. To multiply by -1, as a Laplacian does, is to change the sign.
- */
+/* The product with a neighbour. A Laplacian multiplies by -1, which changes the sign. */
 template <typename T, int NEGATES> GOP_DEVICE T product_of(T a, T item)
 {
     return NEGATES ? -item : multiply_add(a, item, negative_zero<T>());
@@ -385,8 +384,6 @@ extern const gop_row jacobi_blocked_row = {
     .name = "blocked",
     .note = "a stencil of two axes: tiles stay in registers for all sweeps between two checks",
     .role = GOP_CONFORMING,
-    .launch = {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-               nullptr, nullptr, jacobi_blocked<float>, jacobi_blocked<double>, nullptr,
-               nullptr},
+    .launch = GOP_LAUNCH_REAL(jacobi_blocked),
     .plan = jacobi_blocked_plan,
 };

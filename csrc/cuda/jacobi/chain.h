@@ -58,8 +58,7 @@ struct jacobi_state {
     unsigned *arrived;         /* where the blocks of a call in one kernel meet, or NULL */
 };
 
-/* Copies x0 to the iterates' layout and, unless `ALONE`, sums the squares of the leaves of f.
- */
+/* Copies x0 to the iterates' layout and, unless ALONE, sums the squares of the leaves of f. */
 template <typename T, int ALONE> __global__ void __launch_bounds__(WARP *WARPS)
     jacobi_start_kernel(T *to, columns_of<T> x, columns_of<T> f, double *work)
 {
@@ -238,7 +237,7 @@ template <typename T, int ALONE> gop_status step_and_check(gop_ctx *ctx, const g
     const checked_plan &checked = GOP_OWN(const chain_plan, task->plan)->checked;
     if (!ALONE && checked.launch)
         GOP_TRY(checked.launch(ctx, task, checked, from, to,
-                               squares_of<T>::MAY_BE_LOST ? room.residual : nullptr,
+                               squares_may_be_lost<T> ? room.residual : nullptr,
                                room.state.work));
     else {
         GOP_TRY(gop_jacobi_step(ctx, t, from, to, room.residual));

@@ -40,18 +40,9 @@ template <typename R> GOP_DEVICE double largest_part(complex<R> value)
 }
 
 /* Whether squares may be lost in float64: those of float32 are not. */
-template <typename T> struct squares_of {
-    enum { MAY_BE_LOST = 0 };
-};
-template <> struct squares_of<double> {
-    enum { MAY_BE_LOST = 1 };
-};
-template <> struct squares_of<complex64> {
-    enum { MAY_BE_LOST = 0 };
-};
-template <> struct squares_of<complex128> {
-    enum { MAY_BE_LOST = 1 };
-};
+template <typename T> inline constexpr bool squares_may_be_lost = false;
+template <> inline constexpr bool squares_may_be_lost<double> = true;
+template <> inline constexpr bool squares_may_be_lost<complex128> = true;
 
 /* The sum of the squares of a leaf of column c, by a warp, in its thread 0. */
 template <typename T>
@@ -138,7 +129,7 @@ GOP_DEVICE double norm_of(const columns_of<T> &v, int64_t c, double *leaf, doubl
     if (v.n == 0) return 0.0;
     fold_leaves(leaf, v.leaves);
     const double sum = leaf[0];
-    if (!squares_of<T>::MAY_BE_LOST || !(sum < 0x1p-900 || sum > 0x1p1000)) return sqrt(sum);
+    if (!squares_may_be_lost<T> || !(sum < 0x1p-900 || sum > 0x1p1000)) return sqrt(sum);
     double largest = 0.0;
     for (int64_t i = thread; i < v.n; i += WARP * WARPS)
         largest = larger(largest, largest_part(v.data[i * v.row + c * v.col]));

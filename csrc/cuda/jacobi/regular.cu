@@ -119,7 +119,7 @@ GOP_DEVICE void regular_steps(const regular_system<T> &s, const jacobi_state &st
     for (;; m++) {
         turns.next(m, s.steps, s.check_every);
         int said = turns.of(2) ? s.said[(m + 1) % 2] : CONTINUES;
-        if (squares_of<T>::MAY_BE_LOST && said == LOST)
+        if (squares_may_be_lost<T> && said == LOST)
             said = regular_anew<T, WIDTH, WHAT, IS_KEPT>(s, state, own, part, kept, check++,
                                                          m - 2, barriers);
         const int what = (m < s.steps ? STEPS : 0) | (turns.of(0) ? SQUARES : 0);

@@ -128,7 +128,7 @@ template <int THREADS> GOP_DEVICE double fold_together(const double *sums, int64
 /* Whether squares that sum up to this may have been lost; see norm_of. */
 template <typename T> GOP_DEVICE bool squares_were_lost(double sum)
 {
-    return squares_of<T>::MAY_BE_LOST && (sum < 0x1p-900 || sum > 0x1p1000);
+    return squares_may_be_lost<T> && (sum < 0x1p-900 || sum > 0x1p1000);
 }
 #define LARGEST_DOUBLE 0x1.fffffffffffffp1023
 

@@ -84,11 +84,10 @@ template <typename T> GOP_DEVICE T fold_eight(T (&lane)[FOLDED_TERMS])
 
 /* ---- by dtype ---- */
 
-#define JACOBI_LAUNCHES(f)                                                                     \
-    {                                                                                          \
-        nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,       \
-            nullptr, nullptr, f<float>, f<double>, f<complex64>, f<complex128>                 \
-    }
+/* clang-format off */
+#define JACOBI_LAUNCHES(f) \
+    {GOP_NONE9, nullptr, nullptr, f<float>, f<double>, f<complex64>, f<complex128>}
+/* clang-format on */
 /* A function for a dtype: f is a template over the element type. */
 #define JACOBI_BY_DTYPE(dtype, f)                                                              \
     ((dtype) == GOP_FLOAT32     ? f<float>                                                     \

@@ -191,8 +191,7 @@ __global__ void __launch_bounds__(WARP *PAIR, sizeof(T) == 4 ? 12 : 8)
     if (CHECKS && bad) findings->is_bad = 1;
 }
 
-/* The same where all rows are known to have at most MOST terms, or, if it CHECKS, thought to.
- */
+/* The same where all rows have at most MOST terms, or, if it CHECKS, are thought to. */
 template <int MOST, int IS_PLAIN, int CHECKS, typename T, typename I>
 __global__ void __launch_bounds__(WARP *WARPS)
     jacobi_step_short_kernel(jacobi_system<T> s, gop_findings *findings)

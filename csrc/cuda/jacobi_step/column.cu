@@ -9,8 +9,7 @@
 
 enum { THREADS = 1024, WARPS = THREADS / WARP, LEVELS = 40 };
 
-/* ACROSS threads of a warp stand side by side on WIDE rows each; a thread has
- * OWN lanes. */
+/* ACROSS threads of a warp stand side by side on WIDE rows each; a thread has OWN lanes. */
 template <int ACROSS, int WIDE> struct column_shape {
     enum {
         ROWS = ACROSS * WIDE,
@@ -70,8 +69,7 @@ GOP_DEVICE void column_leaf(const gop_jacobi &g, const T *a, const T *x, int col
         }
 }
 
-/* The trees over the leaves of a row: node[j] is the full subtree of 2^j where
- * bit j is set. */
+/* The trees over the leaves of a row: node[j] is the full subtree of 2^j where bit j is set. */
 template <typename T> struct thread_tree {
     T node[LEVELS];
     int64_t leaves;
@@ -161,8 +159,7 @@ static gop_status jacobi_step_column(gop_ctx *ctx, const gop_task *task, int64_t
                       dim3((unsigned)blocks_for(s.last - s.first, ROWS)), dim3(THREADS), 0, s);
 }
 
-/* 128-bit loads need every column of A to start at a multiple of 16, and whole
- * vectors. */
+/* 128-bit loads need every column of A to start at a multiple of 16, and whole vectors. */
 template <typename T> static gop_launch launch_for(const gop_task *task, int64_t steps)
 {
     enum { N = vec128<T>::N };
@@ -188,8 +185,7 @@ static gop_status jacobi_step_column_plan(const gop_ctx *ctx, const gop_task *ta
 
 extern const gop_row jacobi_step_column_row = {
     .name = "column",
-    .note = "contiguous columns: neighbouring threads take neighbouring rows, "
-            "and those of a "
+    .note = "contiguous columns: neighbouring threads take neighbouring rows, and those of a "
             "block share their lanes",
     .role = GOP_CONFORMING,
     .plan = jacobi_step_column_plan,

@@ -200,8 +200,8 @@ GOP_DEVICE T leaf_of(const jacobi_system<T> &s, const csr_terms<T, I> &terms, in
         sum = multiply_add(a, of_x, sum);
         if (k == own) hits = {hits.count + 1, 0, a};
     };
-    if (IS_WHOLE)
-        hits.is_bad = read_leaf < sizeof(T) + sizeof(I) <= 8 ? 8 : 4 > (s, terms, x, take);
+    enum { AHEAD = sizeof(T) + sizeof(I) <= 8 ? 8 : 4 };
+    if (IS_WHOLE) hits.is_bad = read_leaf<AHEAD>(s, terms, x, take);
     else hits.is_bad = read_terms<batch_of<T>()>(s, terms, x, take);
     return fold_lanes<T, 1>(lane);
 }

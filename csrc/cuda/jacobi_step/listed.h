@@ -61,9 +61,7 @@ GOP_DEVICE int list_long_rows(const long_rows<T> &list, int64_t i0, int64_t term
     }
     if (are_long) __threadfence();
     __syncthreads();
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    cudaTriggerProgrammaticLaunchCompletion();
-#endif
+    launch_dependents();
     return bad;
 }
 
@@ -116,7 +114,7 @@ GOP_DEVICE int finish_row(const jacobi_system<T> &s, const long_rows<T> &list, i
 template <typename T, typename I>
 GOP_DEVICE int listed_leaf(const jacobi_system<T> &s, const long_rows<T> &list, unsigned at)
 {
-    /* Not what a first-level cache has: the kernel that wrote it may still run. */
+    /* Not what L1 has: the kernel that wrote it may still run. */
     const volatile long_leaf *const leaf = list.leaf + at;
     const int64_t i = leaf->row, first = leaf->first;
     if (i < 0) return 1;
@@ -142,7 +140,7 @@ GOP_DEVICE int listed_leaf(const jacobi_system<T> &s, const long_rows<T> &list, 
         done = atomicAdd(&list.done[first], 1u) + 1;
     }
     if (shuffle(done, 0) < leaves_of(end - begin)) return bad;
-    __threadfence(); /* which empties the first-level cache: not for each leaf */
+    __threadfence(); /* which empties L1: not for each leaf */
     __syncwarp();
     return bad | finish_row<T, I>(s, list, i, begin, end, first);
 }

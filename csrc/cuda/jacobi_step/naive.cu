@@ -34,6 +34,6 @@ extern const gop_row jacobi_step_naive_row = {
     .caveat = "adds a row's terms in column order, each product rounded, not in the order of "
               "tree/v1",
     .lecture = JACOBI_LECTURE,
-    .launch = JACOBI_LAUNCHES_LECTURE(jacobi_step_naive),
+    .launch = GOP_LAUNCH_REAL(jacobi_step_naive),
     .plan = jacobi_plan_dense,
 };

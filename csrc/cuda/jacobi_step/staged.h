@@ -13,8 +13,7 @@
 
 enum { STAGED = 32 }; /* terms of a row at most */
 
-/* A warp's rows. One place in 33 stays empty, so that rows of 2^n terms begin in other banks.
- */
+/* A warp's rows. One place in 33 is empty, so that rows of 2^n terms begin in other banks. */
 enum { STAGED_PLACES = WARP * STAGED + STAGED };
 template <typename T, typename I> union staged_room {
     I column[STAGED_PLACES];
@@ -55,8 +54,7 @@ GOP_DEVICE void stage_items(T *to, const T *from, int count, F as)
     __syncwarp();
 }
 
-/* The warp's rows, of which this thread's is row i. Gives 1 where it is none that a step takes.
- */
+/* The warp's rows; this thread's is row i. Returns 1 if it is none that a step takes. */
 template <typename T, typename I> GOP_DEVICE int
 rows_staged(const jacobi_system<T> &s, int64_t i, csr_row row, staged_room<T, I> &room)
 {

@@ -2,7 +2,7 @@
  * stencil.cu - jacobi_step of a stencil: no matrix, a point per thread.
  *
  * A warp takes a piece of a line of the grid, and a block neighbouring lines, which find each
- * other's points in the first-level cache.
+ * other's points in L1.
  */
 #include "core/ops/jacobi.h"
 #include "cuda/jacobi_step/lattice.h"

@@ -153,12 +153,6 @@ static inline jacobi_system<T> jacobi_system_of(const gop_task *task, int64_t st
     return s;
 }
 
-/* The lecture's own order of summation, in its own dtypes. */
-#define JACOBI_LAUNCHES_LECTURE(f)                                                             \
-    {                                                                                          \
-        nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,       \
-            nullptr, nullptr, f<float>, f<double>, nullptr, nullptr                            \
-    }
 #define JACOBI_LECTURE "simple iteration"
 
 #endif

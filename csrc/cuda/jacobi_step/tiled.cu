@@ -58,6 +58,6 @@ extern const gop_row jacobi_step_tiled_row = {
     .caveat = "adds a row's terms in 8 interleaved parts, each product rounded, not in the "
               "order of tree/v1",
     .lecture = JACOBI_LECTURE,
-    .launch = JACOBI_LAUNCHES_LECTURE(jacobi_step_tiled),
+    .launch = GOP_LAUNCH_REAL(jacobi_step_tiled),
     .plan = jacobi_plan_dense,
 };

@@ -18,8 +18,7 @@ template <typename T> struct warp_tree {
     T node;
 };
 
-/* Appends the leaf that thread 0 holds: merges equal neighbours, as a binary counter carries.
- */
+/* Appends the leaf of thread 0: merges equal neighbours, as a binary counter carries. */
 template <typename T> GOP_DEVICE void tree_push(warp_tree<T> &tree, T leaf)
 {
     int level = 0;
@@ -29,8 +28,7 @@ template <typename T> GOP_DEVICE void tree_push(warp_tree<T> &tree, T leaf)
     if (threadIdx.x == level) tree.node = leaf;
 }
 
-/* The root, in every thread. The padding leaves are -0.0, so what is left folds lowest first.
- */
+/* The root, in every thread. Padding leaves are -0.0, so what is left folds lowest first. */
 template <typename T> GOP_DEVICE T tree_root(const warp_tree<T> &tree, T empty)
 {
     T root = empty;

@@ -288,7 +288,6 @@ GOP_DEVICE void batch_begin(float (&sum)[32], float (&)[32], uint32_t at_a, uint
     }
 }
 GOP_DEVICE void batch_end(float (&)[32], const float (&)[32]) {}
-
 #endif
 
 template <typename T, bool A_FIRST, bool B_FIRST, int GROUPS>
@@ -359,7 +358,7 @@ __global__ void __launch_bounds__(128 * GROUPS, 4 / GROUPS)
     batch_finish<GROUPS>(p, tile, job, sum, beyond, (float *)stages);
 }
 
-template <typename T, bool A_FIRST, bool B_FIRST, int GROUPS> static gop_status
+template <typename T, int GROUPS, bool A_FIRST, bool B_FIRST> static gop_status
 bf16x3_batch_enqueue(gop_ctx *ctx, const matmul_product<T> &p, const bf16x3_batch_job &job)
 {
     enum { COLUMNS = BATCH_SIDE / (int)(sizeof(T) / 4) };
@@ -375,15 +374,10 @@ static gop_status matmul_bf16x3_batch(gop_ctx *ctx, const gop_task *task, int64_
 {
     typedef gop_status (*enqueue)(gop_ctx *, const matmul_product<T> &,
                                   const bf16x3_batch_job &);
-#define OF(GROUPS)                                                                             \
-    {                                                                                          \
-        {bf16x3_batch_enqueue<T, 0, 0, GROUPS>, bf16x3_batch_enqueue<T, 0, 1, GROUPS>},        \
-        {                                                                                      \
-            bf16x3_batch_enqueue<T, 1, 0, GROUPS>, bf16x3_batch_enqueue<T, 1, 1, GROUPS>       \
-        }                                                                                      \
-    }
-    static const enqueue kernels[][2][2] = {OF(1), OF(2), OF(BF16X3_BATCH_GROUPS)};
-#undef OF
+    static const enqueue kernels[][2][2] = {
+        MATMUL_BY_ORDER(bf16x3_batch_enqueue, T, 1),
+        MATMUL_BY_ORDER(bf16x3_batch_enqueue, T, 2),
+        MATMUL_BY_ORDER(bf16x3_batch_enqueue, T, BF16X3_BATCH_GROUPS)};
     const bf16x3_batch_cut &cut = *GOP_OWN(const bf16x3_batch_cut, task->plan);
     const enqueue multiply = kernels[cut.groups / 2][cut.first[0]][cut.first[1]];
     matmul_product<T> p = matmul_product_of<T>(task, matmul_part_of(task, step));
@@ -399,16 +393,6 @@ static gop_status matmul_bf16x3_batch(gop_ctx *ctx, const gop_task *task, int64_
         ctx, task, p, cut.split, cut.chunk,
         [&](const matmul_product<T> &of) { return multiply(ctx, of, job); });
 }
-
-static gop_launch launch_of(gop_dtype dtype)
-{
-    return dtype == GOP_FLOAT32 ? matmul_bf16x3_batch<float> : matmul_bf16x3_batch<complex64>;
-}
-#else
-static gop_launch launch_of(gop_dtype)
-{
-    return nullptr;
-}
 #endif
 
 static gop_status matmul_bf16x3_batch_plan(const gop_ctx *ctx, const gop_task *task,
@@ -417,10 +401,7 @@ static gop_status matmul_bf16x3_batch_plan(const gop_ctx *ctx, const gop_task *t
     GOP_TRY(gop_has_code(ctx, "matmul: kernel 'bf16x3_batch'", 8,
                          "whose tensor cores take bfloat16"));
     const gop_gemm &g = task->geometry.gemm;
-    if (g.k == 0 || g.k > INT32_MAX / 4)
-        return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'bf16x3_batch' takes sums of 1 to %d terms, got %lld",
-                        INT32_MAX / 4, (long long)g.k);
+    GOP_TRY(matmul_takes_sums(g, "bf16x3_batch"));
     GOP_TRY(matmul_has_shared(ctx, "bf16x3_batch", batch_shared(1)));
     const bool symmetric = of_itself(task->call);
     if (symmetric && task->call->in[0].where.backend == GOP_CPU)
@@ -448,17 +429,17 @@ static gop_status matmul_bf16x3_batch_plan(const gop_ctx *ctx, const gop_task *t
     }
     plan->scratch =
         cut->split > 1 ? (size_t)(cut->split * g.batches * g.m * g.n * matmul_item(task)) : 0;
-    plan->launch = launch_of(task->in[0].dtype);
+    plan->launch =
+        GOP_NATIVE_LAUNCH(task->in[0].dtype == GOP_FLOAT32 ? matmul_bf16x3_batch<float>
+                                                           : matmul_bf16x3_batch<complex64>);
     return GOP_OK;
 }
 
-#define DTYPES (1u << GOP_FLOAT32 | 1u << GOP_COMPLEX64)
 extern const gop_row matmul_bf16x3_batch_row = {
     .name = "bf16x3_batch",
     .note = "operands of any layout in one launch: a block splits each number once, in shared "
             "memory, and nothing is packed before",
     .role = GOP_CONFORMING,
     .plan = matmul_bf16x3_batch_plan,
-    .dtypes = GOP_SM80 ? DTYPES : 0,
-    .imagined = DTYPES,
+    GOP_NATIVE_DTYPES(1u << GOP_FLOAT32 | 1u << GOP_COMPLEX64),
 };

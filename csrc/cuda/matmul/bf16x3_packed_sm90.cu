@@ -56,7 +56,7 @@ static gop_status matmul_bf16x3_packed_plan(const gop_ctx *ctx, const gop_task *
                         "their product is symmetric");
     const int pieces = task->call->params.matmul.precision == GOP_BF16 ? 1 : 3;
     if (pieces == 1) plan->precision = GOP_BF16;
-    plan->launch = GOP_SM90_LAUNCH(launch_of(dtype, pieces));
+    plan->launch = GOP_NATIVE_LAUNCH(launch_of(dtype, pieces));
     split_plan *p = GOP_OWN(split_plan, plan);
     *p = {};
     split_plan_of(ctx, task, pieces, parts, pieces == 1 ? SINGLE_PACE : SPLIT_PACE, p);
@@ -65,14 +65,12 @@ static gop_status matmul_bf16x3_packed_plan(const gop_ctx *ctx, const gop_task *
     return GOP_OK;
 }
 
-#define DTYPES (1u << GOP_FLOAT32 | 1u << GOP_COMPLEX64)
 extern const gop_row matmul_bf16x3_packed_row = {
     .name = "bf16x3_packed",
     .note = "a float32 is the sum of three bfloat16: six products on tensor cores, which "
             "multiply halves some fifteen times as fast, added in float32 registers",
     .role = GOP_CONFORMING,
     .plan = matmul_bf16x3_packed_plan,
-    .dtypes = GOP_SM90 ? DTYPES : 0,
-    .imagined = DTYPES,
+    GOP_NATIVE_DTYPES(1u << GOP_FLOAT32 | 1u << GOP_COMPLEX64),
     .before = "pieces",
 };

@@ -60,11 +60,9 @@ template <int N, int W> using bf16x3_ring =
     gemm_ring<bf16x3_shape<N, W>::STAGES, bf16x3_shape<N, W>::BYTES,
               bf16x3_shape<N, W>::STAGES * 8 + 64>;
 
-/* ---- a's numbers: lines of 32 terms, or terms of 32 lines, in swizzled rows of 128 bytes ----
- */
+/* ---- a's numbers: lines of 32 terms, or terms of 32 lines, in swizzled rows ---- */
 
-/* Row lane / 4 of a fragment is this line of eight: so lanes that read at once meet all banks.
- */
+/* Row lane / 4 of a fragment is this line of eight: lanes that read at once meet all banks. */
 GOP_DEVICE int bf16x3_line(int lane)
 {
     return lane / 4 % 4 * 2 + lane / 16;
@@ -432,13 +430,7 @@ static gop_status bf16x3_enqueue(gop_ctx *ctx, const gop_task *task, const bf16x
 static gop_status matmul_bf16x3(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     typedef gop_status (*enqueue)(gop_ctx *, const gop_task *, const bf16x3_work &);
-#define OF(N, W, C)                                                                            \
-    {                                                                                          \
-        {bf16x3_enqueue<N, W, C, 0, 0>, bf16x3_enqueue<N, W, C, 0, 1>},                        \
-        {                                                                                      \
-            bf16x3_enqueue<N, W, C, 1, 0>, bf16x3_enqueue<N, W, C, 1, 1>                       \
-        }                                                                                      \
-    }
+#define OF(N, W, CLUSTER) MATMUL_BY_ORDER(bf16x3_enqueue, N, W, CLUSTER)
     static const enqueue kernels[3][BF16X3_CLUSTER][2][2] = {
         {OF(64, 1, 1), OF(64, 1, 2), OF(64, 1, 3)},
         {OF(128, 1, 1), OF(128, 1, 2), OF(128, 1, 3)},
@@ -446,9 +438,8 @@ static gop_status matmul_bf16x3(gop_ctx *ctx, const gop_task *task, int64_t)
 #undef OF
     const bf16x3_plan &plan = *GOP_OWN(const bf16x3_plan, task->plan);
     const gop_gemm &g = task->geometry.gemm;
-    const matmul_part whole = {0, g.batches, 0, g.m, 1, g.k, 0};
     bf16x3_work w = {};
-    w.p = straight_product_of(matmul_product_of<float>(task, whole));
+    w.p = straight_product_of(matmul_product_of<float>(task, matmul_whole(g)));
     w.job = plan.job;
     w.job.parts = (float4 *)task->scratch;
     w.job.odd = (unsigned *)((uint8_t *)task->scratch + plan.odd);
@@ -539,18 +530,16 @@ static gop_status matmul_bf16x3_plan(const gop_ctx *ctx, const gop_task *task, g
     const size_t parts = (size_t)(job.items - job.whole);
     p->odd = parts * tile;
     plan->scratch = p->odd + parts * sizeof(unsigned);
-    plan->launch = GOP_SM90_LAUNCH(matmul_bf16x3);
+    plan->launch = GOP_NATIVE_LAUNCH(matmul_bf16x3);
     return GOP_OK;
 }
 
-#define DTYPES (1u << GOP_FLOAT32)
 extern const gop_row matmul_bf16x3_row = {
     .name = "bf16x3",
     .note = "float32 as it lies, split into three bfloat16 in the multiprocessor: one launch, "
             "nothing packed, and clusters of blocks share sums where tiles are few",
     .role = GOP_CONFORMING,
     .plan = matmul_bf16x3_plan,
-    .dtypes = GOP_SM90 ? DTYPES : 0,
-    .imagined = DTYPES,
+    GOP_NATIVE_DTYPES(1u << GOP_FLOAT32),
     .before = "direct",
 };

@@ -72,8 +72,7 @@ GOP_DEVICE void bf16x3_small_meet(float (&sum)[2][4][4], float *meet, int warp)
                 sum[k / 16][k / 4 % 4][k % 4] += meet[(other * 32 + k) * 32];
 }
 
-/* A lane's factors of 16 terms: q, q + 4, q + 8 and q + 12 of its rows at a, its columns at b.
- */
+/* A lane's factors of 16 terms: q, q + 4, q + 8, q + 12 of its rows at a, its columns at b. */
 template <typename of_a, typename of_b>
 GOP_DEVICE void bf16x3_small_fragments(uint32_t (&fa)[2][4][3], uint32_t (&fb)[4][2][3],
                                        const float *a, const float *b, uint32_t &least)
@@ -177,7 +176,7 @@ __global__ void __launch_bounds__(32 * BF16X3_SMALL_WARPS, 16 / BF16X3_SMALL_WAR
     }
 }
 
-template <bool A_ALONG, bool B_ALONG, int VECTOR>
+template <int VECTOR, bool A_ALONG, bool B_ALONG>
 static gop_status bf16x3_small_enqueue(gop_ctx *ctx, const matmul_product<float> &p)
 {
     const size_t floats =
@@ -191,27 +190,15 @@ static gop_status bf16x3_small_enqueue(gop_ctx *ctx, const matmul_product<float>
 static gop_status matmul_bf16x3_small(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     typedef gop_status (*enqueue)(gop_ctx *, const matmul_product<float> &);
-    static const enqueue kernels[2][2][2] = {
-        {{bf16x3_small_enqueue<0, 0, 1>, bf16x3_small_enqueue<0, 0, 4>},
-         {bf16x3_small_enqueue<0, 1, 1>, bf16x3_small_enqueue<0, 1, 4>}},
-        {{bf16x3_small_enqueue<1, 0, 1>, bf16x3_small_enqueue<1, 0, 4>},
-         {bf16x3_small_enqueue<1, 1, 1>, bf16x3_small_enqueue<1, 1, 4>}}};
+    static const enqueue kernels[2][2][2] = {MATMUL_BY_ORDER(bf16x3_small_enqueue, 1),
+                                             MATMUL_BY_ORDER(bf16x3_small_enqueue, 4)};
     const bf16x3_small_cut &cut = *GOP_OWN(const bf16x3_small_cut, task->plan);
-    const enqueue multiply = kernels[cut.a_along][cut.b_along][cut.wide];
+    const enqueue multiply = kernels[cut.wide][cut.a_along][cut.b_along];
     const matmul_product<float> p = matmul_product_of<float>(task, matmul_part_of(task, step));
     return matmul_multiply_chunks(
         ctx, task, p, cut.split, cut.chunk,
         [&](const matmul_product<float> &of) { return multiply(ctx, of); });
 }
-#define LAUNCHES                                                                               \
-    {                                                                                          \
-        nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,       \
-            nullptr, nullptr, matmul_bf16x3_small                                              \
-    }
-#else
-#define LAUNCHES                                                                               \
-    {                                                                                          \
-    }
 #endif
 
 static gop_status matmul_bf16x3_small_plan(const gop_ctx *ctx, const gop_task *task,
@@ -221,10 +208,7 @@ static gop_status matmul_bf16x3_small_plan(const gop_ctx *ctx, const gop_task *t
     GOP_TRY(gop_has_code(ctx, "matmul: kernel 'bf16x3_small'", 8,
                          "whose tensor cores take bfloat16"));
     const gop_gemm &g = task->geometry.gemm;
-    if (g.k == 0 || g.k > INT32_MAX / 4)
-        return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'bf16x3_small' takes sums of 1 to %d terms, got %lld",
-                        INT32_MAX / 4, (long long)g.k);
+    GOP_TRY(matmul_takes_sums(g, "bf16x3_small"));
     GOP_TRY(matmul_has_shared(ctx, "bf16x3_small", SHARED));
     if (of_itself(task->call))
         return gop_fail(GOP_REFUSED,
@@ -239,6 +223,7 @@ static gop_status matmul_bf16x3_small_plan(const gop_ctx *ctx, const gop_task *t
     plan->scratch = cut->split > 1 ? (size_t)(cut->split * g.batches * g.m * g.n) * 4 : 0;
     cut->a_along = of.a_along, cut->b_along = of.b_along;
     cut->wide = t.wide;
+    plan->launch = GOP_NATIVE_LAUNCH(matmul_bf16x3_small);
     return GOP_OK;
 }
 
@@ -247,8 +232,7 @@ extern const gop_row matmul_bf16x3_small_row = {
     .note = "pieces in one launch: tiles stay float32 until a thread splits its fragments in "
             "registers, and nothing is packed before",
     .role = GOP_CONFORMING,
-    .launch = LAUNCHES,
     .plan = matmul_bf16x3_small_plan,
-    .imagined = 1u << GOP_FLOAT32,
+    GOP_NATIVE_DTYPES(1u << GOP_FLOAT32),
     .before = "fused",
 };

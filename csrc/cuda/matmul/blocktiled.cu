@@ -162,35 +162,17 @@ static gop_status matmul_blocktiled(gop_ctx *ctx, const gop_task *task, int64_t 
                                       matmul_product_of<T>(task, matmul_part_of(task, step)));
 }
 
-static gop_status matmul_blocktiled_plan(const gop_ctx *ctx, const gop_task *task,
-                                         gop_plan *plan)
-{
-    matmul_plan_steps(ctx, task, 1, plan);
-    return GOP_OK;
-}
-
-#define LAUNCH(T) matmul_blocktiled<T>
 extern const gop_row matmul_blocktiled_row = {
     .name = "blocktiled",
     .note = "a thread keeps 8 x 8 outputs in registers: 16 values from shared memory feed 64 "
             "multiply-adds, and the next tile loads meanwhile",
     .role = GOP_CONFORMING,
-    .launch = MATMUL_LAUNCHES(LAUNCH),
-    .plan = matmul_blocktiled_plan,
+    .launch = MATMUL_LAUNCHES(matmul_blocktiled),
+    .plan = matmul_steps_plan<1>,
     .before = "asynchronous",
 };
 
 /* For splitk. */
 #define PARTIAL(T)                                                                             \
     template gop_status matmul_launch_blocks<T, sum_t<T>>(gop_ctx *, const matmul_product<T> &);
-PARTIAL(boolean)
-PARTIAL(uint8_t)
-PARTIAL(uint16_t)
-PARTIAL(uint32_t)
-PARTIAL(uint64_t)
-PARTIAL(float16)
-PARTIAL(bfloat16)
-PARTIAL(float)
-PARTIAL(double)
-PARTIAL(complex64)
-PARTIAL(complex128)
+MATMUL_TYPES(PARTIAL)

@@ -394,22 +394,13 @@ static void expect_anew(const gop_ctx *ctx, const gop_task *task, int all, doubl
     for (int c = 0; c < CANDIDATE_COUNT; c++) seconds[c] = INFINITY;
     /* where there is nothing to do all are as good, but extents divide */
     const auto some = [](int64_t extent) { return extent > 0 ? extent : 1; };
-    const tiling_of p = {some(g.m),
-                         some(g.n),
-                         some(g.k),
-                         some(g.batches),
-                         (int)item,
-                         s.processors,
-                         s.a.along,
-                         !s.a.narrow,
-                         s.b.along,
-                         !s.b.narrow,
-                         matmul_dense(g, g.a, task->in[0].data, g.m, g.a_row, g.a_col, item),
-                         matmul_dense(g, g.b, task->in[1].data, g.n, g.b_col, g.b_row, item),
-                         s.a.pairs,
-                         s.b.pairs,
-                         info.major >= 9,
-                         s.a.quads && s.b.quads};
+    tiling_of p = {some(g.m), some(g.n), some(g.k), some(g.batches), (int)item, s.processors};
+    p.a_along = s.a.along, p.b_along = s.b.along;
+    p.a_wide = !s.a.narrow, p.b_wide = !s.b.narrow;
+    p.a_dense = matmul_dense(g, g.a, task->in[0].data, g.m, g.a_row, g.a_col, item);
+    p.b_dense = matmul_dense(g, g.b, task->in[1].data, g.n, g.b_col, g.b_row, item);
+    p.a_pairs = s.a.pairs, p.b_pairs = s.b.pairs, p.quads = s.a.quads && s.b.quads;
+    p.clusters = info.major >= 9;
     double least = INFINITY; /* of rows that take every call, which stand first */
     for (const pace &of : paces) {
         if (of.dtypes != dtypes || (!all && 1e-9 * of.start >= least)) continue;

@@ -166,9 +166,8 @@ GOP_DEVICE void dmma_store_odd(double *out, const double (&sum)[M_TILES][N_TILES
     }
 }
 
-/* Stores a warp's sums, two neighbours at once where they are `pairs`. Of a cluster, whose
- * blocks have parts of the sums, each block adds those of some outputs first, in their order.
- */
+/* Stores a warp's sums, two neighbours at once where they are `pairs`. The blocks of a cluster
+ * have parts of the sums: each adds those of some outputs first, in their order. */
 template <int THREADS, int M_TILES, int N_TILES>
 GOP_DEVICE void dmma_store(const matmul_product<double> &p, const matmul_tile<double> &tile,
                            const double (&sum)[M_TILES][N_TILES][4], int m0, int n0,
@@ -359,15 +358,6 @@ static gop_status matmul_dmma(gop_ctx *ctx, const gop_task *task, int64_t step)
         ctx, task, p, cut.schedule.split, cut.schedule.chunk,
         [&](const matmul_product<double> &of) { return dmma_multiply(ctx, of, cut.schedule); });
 }
-#define LAUNCHES                                                                               \
-    {                                                                                          \
-        nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,       \
-            nullptr, nullptr, nullptr, matmul_dmma, nullptr, matmul_dmma                       \
-    }
-#else
-#define LAUNCHES                                                                               \
-    {                                                                                          \
-    }
 #endif
 
 static gop_status matmul_dmma_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
@@ -377,10 +367,7 @@ static gop_status matmul_dmma_plan(const gop_ctx *ctx, const gop_task *task, gop
     const gop_gemm &of = task->geometry.gemm;
     dmma_cut *const cut = GOP_OWN(dmma_cut, plan);
     *cut = {};
-    if (of.k == 0 || of.k > INT32_MAX / 4)
-        return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'dmma' takes sums of 1 to %d terms, got %lld",
-                        INT32_MAX / 4, (long long)of.k);
+    GOP_TRY(matmul_takes_sums(of, "dmma"));
     if (task->in[0].dtype == GOP_COMPLEX128 && of.n > 1 && of.out_col != 1)
         return gop_fail(GOP_REFUSED, "matmul: kernel 'dmma' takes complex numbers whose "
                                      "results lie side by side in a row");
@@ -392,6 +379,7 @@ static gop_status matmul_dmma_plan(const gop_ctx *ctx, const gop_task *task, gop
     const int64_t split = cut->schedule.split;
     const int64_t partials = split > 1 ? split * g.batches * g.m * g.n * 8 : 0;
     plan->scratch = dmma_plan_pairs(task, (size_t)partials, &cut->pairs);
+    plan->launch = GOP_NATIVE_LAUNCH(matmul_dmma);
     return GOP_OK;
 }
 
@@ -400,8 +388,7 @@ extern const gop_row matmul_dmma_row = {
     .note = "tensor cores multiply float64 twice as fast as the arithmetic units; tiles of "
             "several sizes arrive several steps ahead, fragments one",
     .role = GOP_CONFORMING,
-    .launch = LAUNCHES,
     .plan = matmul_dmma_plan,
-    .imagined = 1u << GOP_FLOAT64 | 1u << GOP_COMPLEX128,
+    GOP_NATIVE_DTYPES(1u << GOP_FLOAT64 | 1u << GOP_COMPLEX128),
     .before = "doubles",
 };

@@ -84,8 +84,7 @@ template <int LINES, bool ALONG> struct dmma_tma_tile {
     }
 };
 
-/* Issues the TMA loads of a tile: one of FEEDERS threads every so many boxes from `first` on.
- */
+/* Issues the TMA loads of a tile: each of FEEDERS threads every FEEDERS-th box from `first`. */
 template <int LINES, bool ALONG, int FEEDERS>
 GOP_DEVICE void dmma_tma_fetch(uint8_t *tile, const gop_cuda_tensor_map *map, int first,
                                int line, int l, int batch, uint64_t *full)
@@ -405,18 +404,14 @@ static gop_status matmul_dmma_tma(gop_ctx *ctx, const gop_task *task, int64_t st
 {
     typedef gop_status (*enqueue)(gop_ctx *, const dmma_tma_work &);
 #define ENQUEUE(M, N, WARP_M, WARP_N, SHARED, APART)                                           \
-    {{dmma_tma_enqueue<dmma_tma_shape<M, N, WARP_M, WARP_N>, 0, 0>,                            \
-      dmma_tma_enqueue<dmma_tma_shape<M, N, WARP_M, WARP_N>, 0, 1>},                           \
-     {dmma_tma_enqueue<dmma_tma_shape<M, N, WARP_M, WARP_N>, 1, 0>,                            \
-      dmma_tma_enqueue<dmma_tma_shape<M, N, WARP_M, WARP_N>, 1, 1>}},
+    MATMUL_BY_ORDER(dmma_tma_enqueue, dmma_tma_shape<M, N, WARP_M, WARP_N>),
     static const enqueue kernels[][2][2] = {DMMA_TMA_WAYS(ENQUEUE)};
 #undef ENQUEUE
     const dmma_tma_plan &plan = *GOP_OWN(const dmma_tma_plan, task->plan);
     const dmma_tma_tiling &tiling = dmma_tma_tilings[plan.job.way];
     const gop_gemm &of = task->geometry.gemm;
-    const matmul_part whole = {0, of.batches, 0, of.m, 1, of.k, 0};
     matmul_product<double> p;
-    GOP_TRY(dmma_product(ctx, task, step, whole, plan.pairs, &p));
+    GOP_TRY(dmma_product(ctx, task, step, matmul_whole(of), plan.pairs, &p));
     dmma_tma_work w = {};
     w.p = straight_product_of(p);
     w.job = plan.job;
@@ -491,18 +486,16 @@ static gop_status matmul_dmma_tma_plan(const gop_ctx *ctx, const gop_task *task,
     p->a_copy = (dmma_plan_pairs(task, parts, &p->pairs) + 255) / 256 * 256;
     p->b_copy = p->a_copy + straight_bytes(p->a);
     plan->scratch = p->b_copy + straight_bytes(p->b);
-    plan->launch = GOP_SM90_LAUNCH(matmul_dmma_tma);
+    plan->launch = GOP_NATIVE_LAUNCH(matmul_dmma_tma);
     return GOP_OK;
 }
 
-#define DTYPES (1u << GOP_FLOAT64 | 1u << GOP_COMPLEX128)
 extern const gop_row matmul_dmma_tma_row = {
     .name = "dmma_tma",
     .note = "float64 tiles arrive by TMA, and no warp waits for another; the sums "
             "of the last turn are cut",
     .role = GOP_CONFORMING,
     .plan = matmul_dmma_tma_plan,
-    .dtypes = GOP_SM90 ? DTYPES : 0,
-    .imagined = DTYPES,
+    GOP_NATIVE_DTYPES(1u << GOP_FLOAT64 | 1u << GOP_COMPLEX128),
     .before = "mapped",
 };

@@ -256,7 +256,7 @@ static gop_status matmul_fp16x2_plan(const gop_ctx *ctx, const gop_task *task, g
     p->scale_b = p->scale_a + aligned((size_t)p->lines_a * sizeof(line_scale));
     p->list = p->scale_b + aligned((size_t)p->lines_b * sizeof(line_scale));
     plan->scratch = p->list + most_doubtful(transposed, h.products) * sizeof(doubtful_sums);
-    plan->launch = GOP_SM90_LAUNCH(matmul_fp16x2);
+    plan->launch = GOP_NATIVE_LAUNCH(matmul_fp16x2);
     plan->steps = h.panels * ((g.batches + h.products - 1) / h.products);
     return GOP_OK;
 }
@@ -267,7 +267,6 @@ extern const gop_row matmul_fp16x2_row = {
             "what may be wrong is known and computed anew",
     .role = GOP_CONFORMING,
     .plan = matmul_fp16x2_plan,
-    .dtypes = GOP_SM90 ? 1u << GOP_FLOAT32 : 0,
-    .imagined = 1u << GOP_FLOAT32,
+    GOP_NATIVE_DTYPES(1u << GOP_FLOAT32),
     .before = "halves",
 };

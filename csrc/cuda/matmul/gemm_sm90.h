@@ -127,8 +127,7 @@ GOP_DEVICE void consumer_mainloop(const T &tiles, M multiply, E epilogue)
     }
 }
 
-/* Tensor cores truncate: so what a stage adds moves to sums in registers, where it is rounded.
- */
+/* Tensor cores truncate: what a stage adds moves to sums in registers, where it is rounded. */
 template <int SUMS> GOP_DEVICE void promote(float (&sum)[SUMS], const float (&part)[SUMS])
 {
 #pragma unroll

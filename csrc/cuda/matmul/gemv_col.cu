@@ -120,8 +120,7 @@ __global__ void __launch_bounds__(THIN_THREADS, columns_shape<T, COLUMNS>::BLOCK
     const T *const b = p.b + of.b + begin * g.b_row + c0 * g.b_col;
     const int64_t apart = 32 * g.a_row;
 
-    /* Main loop: factors of TERMS terms to shared memory, then the warps' rows, AHEAD at once.
-     */
+    /* Main loop: factors of TERMS terms to shared memory, then warps' rows, AHEAD at once. */
     S sum[COLUMNS][V] = {};
     for (int64_t left = block.end - begin; left > 0; left -= TERMS) {
         const int terms = left < TERMS ? (int)left : TERMS;
@@ -262,17 +261,14 @@ static gop_status matmul_gemv_flat(gop_ctx *ctx, const gop_task *task, int64_t)
     return thin_add_partials<T>(ctx, task, p.part);
 }
 
-#define OF_COLUMNS(T, C)                                                                       \
-    {                                                                                          \
-        matmul_gemv_col<T, C, GEMV_COL_ITEMS>, matmul_gemv_col<T, C, GEMV_COL_WIDE>,           \
-            matmul_gemv_col<T, C, sizeof(T) == 2 ? +GEMV_COL_WORDS : +GEMV_COL_ITEMS>          \
-    }
+/* clang-format off */
+#define OF_COLUMNS(T, C) \
+    {matmul_gemv_col<T, C, GEMV_COL_ITEMS>, matmul_gemv_col<T, C, GEMV_COL_WIDE>, \
+     matmul_gemv_col<T, C, sizeof(T) == 2 ? +GEMV_COL_WORDS : +GEMV_COL_ITEMS>}
 #define OF_COLUMN(T) OF_COLUMNS(T, 1)
 #define OF_8(T) OF_COLUMNS(T, 1), OF_COLUMNS(T, 2), OF_COLUMNS(T, 4), OF_COLUMNS(T, 8)
-#define OF(T)                                                                                  \
-    {                                                                                          \
-        OF_8(T), OF_COLUMNS(T, 16)                                                             \
-    }
+#define OF(T) {OF_8(T), OF_COLUMNS(T, 16)}
+/* clang-format on */
 
 static gop_status matmul_gemv_col_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
@@ -303,9 +299,7 @@ static gop_status matmul_gemv_col_plan(const gop_ctx *ctx, const gop_task *task,
     thin_scratch(task, g, cut, plan);
     if (cut->flat) {
         cut->wide = matmul_wide(g, g.a, large, 1, 0, 0, 16 / of.item);
-#define FLAT(T) matmul_gemv_flat<T, 1>
-        static const gop_launch flat[] = MATMUL_LAUNCHES(FLAT);
-#undef FLAT
+        static const gop_launch flat[] = MATMUL_LAUNCHES(matmul_gemv_flat, 1);
         static const gop_launch of_two[] = {matmul_gemv_flat<float16, 2>,
                                             matmul_gemv_flat<bfloat16, 2>};
         plan->launch = g.n == 1 ? flat[dtype] : of_two[dtype - GOP_FLOAT16];

@@ -171,16 +171,13 @@ static gop_status matmul_gemv_row(gop_ctx *ctx, const gop_task *task, int64_t)
     return thin_add_partials<T>(ctx, task, p.part);
 }
 
-#define OF_COLUMNS(T, C)                                                                       \
-    {                                                                                          \
-        matmul_gemv_row<T, C, 1, 32>, matmul_gemv_row<T, C, 16 / (int)sizeof(T), 32>,          \
-            matmul_gemv_row<T, C, 16 / (int)sizeof(T), sizeof(T) < 16 ? 8 : 32>                \
-    }
+/* clang-format off */
+#define OF_COLUMNS(T, C) \
+    {matmul_gemv_row<T, C, 1, 32>, matmul_gemv_row<T, C, 16 / (int)sizeof(T), 32>, \
+     matmul_gemv_row<T, C, 16 / (int)sizeof(T), sizeof(T) < 16 ? 8 : 32>}
 #define OF_COLUMN(T) OF_COLUMNS(T, 1)
-#define OF(T)                                                                                  \
-    {                                                                                          \
-        OF_COLUMNS(T, 1), OF_COLUMNS(T, 2), OF_COLUMNS(T, 4), OF_COLUMNS(T, 8)                 \
-    }
+#define OF(T) {OF_COLUMNS(T, 1), OF_COLUMNS(T, 2), OF_COLUMNS(T, 4), OF_COLUMNS(T, 8)}
+/* clang-format on */
 
 static gop_status matmul_gemv_row_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {

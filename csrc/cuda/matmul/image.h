@@ -90,8 +90,7 @@ struct engine_job
     int each;     /* tiles of a product */
     int pairs;    /* 1: two neighbours of out are written at once */
     int mirrored; /* b is a transposed: tiles below the diagonal, each written twice. 2: of
-                     complex numbers, whose tiles are not square: those above it are passed over
-                   */
+                     complex numbers, whose tiles are not square: skips those above it */
     const unsigned *bad; /* what the pack met, a word of each of its blocks */
     int bad_words;
     const unsigned *only_if; /* on the device: where it is 0, nothing is computed */
@@ -113,8 +112,7 @@ struct engine_job
 #define FP16X2_TINY 0x1p-2f
 #define FP16X2_DOUBT 0x1p14f
 
-/* The power of two for a line whose largest |item| has these bits; its inverse is normal too.
- */
+/* The power of two for a line whose largest |item| has these bits; its inverse is normal. */
 GOP_DEVICE float scale_by(unsigned largest)
 {
     const int exponent = largest ? (int)(largest >> 23) - 127 : 14;

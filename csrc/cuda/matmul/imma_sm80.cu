@@ -223,14 +223,6 @@ static gop_status matmul_imma(gop_ctx *ctx, const gop_task *task, int64_t step)
     return GOP_LAUNCH(ctx, matmul_imma_kernel, (matmul_tile_count<IMMA_M, IMMA_N>(given.p)),
                       IMMA_THREADS, STAGES * STAGE_BYTES, given);
 }
-#define LAUNCHES                                                                               \
-    {                                                                                          \
-        nullptr, matmul_imma, nullptr, nullptr, nullptr, matmul_imma                           \
-    }
-#else
-#define LAUNCHES                                                                               \
-    {                                                                                          \
-    }
 #endif
 
 static gop_status matmul_imma_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
@@ -255,6 +247,7 @@ static gop_status matmul_imma_plan(const gop_ctx *ctx, const gop_task *task, gop
     cut->b_transposed = !b || g.k % 16 != 0 || (uintptr_t)task->in[1].data % 16 != 0;
     plan->scratch = (size_t)(g.batches * imma_apart(g.k) *
                              (cut->a_transposed * g.m + cut->b_transposed * g.n));
+    plan->launch = GOP_NATIVE_LAUNCH(matmul_imma);
     return GOP_OK;
 }
 
@@ -263,8 +256,7 @@ extern const gop_row matmul_imma_row = {
     .note = "tensor cores multiply bytes and sum modulo 2^32; operands whose terms do not lie "
             "side by side are transposed first",
     .role = GOP_CONFORMING,
-    .launch = LAUNCHES,
     .plan = matmul_imma_plan,
-    .imagined = 1u << GOP_INT8 | 1u << GOP_UINT8,
+    GOP_NATIVE_DTYPES(1u << GOP_INT8 | 1u << GOP_UINT8),
     .before = "bytes",
 };

@@ -280,10 +280,10 @@ __global__ void __launch_bounds__(mma_shape<T, M, N, W>::THREADS,
     }
 }
 
-template <typename T, int M, int N, int W, bool A_ALONG, bool B_ALONG, bool A_COPIED,
-          bool B_COPIED>
+template <typename T, int M, int W, bool A_COPIED, bool B_COPIED, bool A_ALONG, bool B_ALONG>
 static gop_status mma_enqueue(gop_ctx *ctx, const matmul_product<T> &p, const mma_cut &cut)
 {
+    enum { N = M };
     typedef mma_shape<T, M, N, W> shape;
     const size_t stage =
         shape::template tile<M, A_ALONG, 1>::SIZE + shape::template tile<N, B_ALONG, 1>::SIZE;
@@ -300,16 +300,12 @@ template <typename T>
 static gop_status matmul_mma(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     typedef gop_status (*enqueue)(gop_ctx *, const matmul_product<T> &, const mma_cut &);
-#define OF(M, W, A, B)                                                                         \
-    {                                                                                          \
-        {mma_enqueue<T, M, M, W, 0, 0, A, B>, mma_enqueue<T, M, M, W, 0, 1, A, B>},            \
-        {                                                                                      \
-            mma_enqueue<T, M, M, W, 1, 0, A, B>, mma_enqueue<T, M, M, W, 1, 1, A, B>           \
-        }                                                                                      \
-    }
-    static const enqueue large[2][2] = OF(128, 64, 1, 1);
-    static const enqueue kernels[2][2][2][2] = {{OF(64, 32, 0, 0), OF(64, 32, 0, 1)},
-                                                {OF(64, 32, 1, 0), OF(64, 32, 1, 1)}};
+    static const enqueue large[2][2] = MATMUL_BY_ORDER(mma_enqueue, T, 128, 64, 1, 1);
+    static const enqueue kernels[2][2][2][2] = {
+        {MATMUL_BY_ORDER(mma_enqueue, T, 64, 32, 0, 0),
+         MATMUL_BY_ORDER(mma_enqueue, T, 64, 32, 0, 1)},
+        {MATMUL_BY_ORDER(mma_enqueue, T, 64, 32, 1, 0),
+         MATMUL_BY_ORDER(mma_enqueue, T, 64, 32, 1, 1)}};
     const mma_cut &cut = *GOP_OWN(const mma_cut, task->plan);
     const enqueue multiply =
         cut.tile == 1 ? large[cut.a_along][cut.b_along]
@@ -319,15 +315,6 @@ static gop_status matmul_mma(gop_ctx *ctx, const gop_task *task, int64_t step)
         ctx, task, p, cut.split, cut.chunk,
         [&](const matmul_product<T> &of) { return multiply(ctx, of, cut); });
 }
-#define LAUNCHES                                                                               \
-    {                                                                                          \
-        nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,       \
-            matmul_mma<float16>, matmul_mma<bfloat16>                                          \
-    }
-#else
-#define LAUNCHES                                                                               \
-    {                                                                                          \
-    }
 #endif
 
 static gop_status matmul_mma_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
@@ -335,26 +322,15 @@ static gop_status matmul_mma_plan(const gop_ctx *ctx, const gop_task *task, gop_
     enum { SHARED = 4 * (128 + 128) * (32 + 8) * 2 };
     GOP_TRY(gop_has_code(ctx, "matmul: kernel 'mma'", 8, "whose tensor cores take halves"));
     const gop_gemm &g = task->geometry.gemm;
-    if (g.k == 0 || g.k > INT32_MAX / 4)
-        return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'mma' takes sums of 1 to %d terms, got %lld",
-                        INT32_MAX / 4, (long long)g.k);
+    GOP_TRY(matmul_takes_sums(g, "mma"));
     GOP_TRY(matmul_has_shared(ctx, "mma", SHARED));
     matmul_plan_steps(ctx, task, 1, plan);
     mma_cut *const cut = GOP_OWN(mma_cut, plan);
     const tiling_of of = tiling_of_task(ctx, task);
     cut->a_along = of.a_along, cut->b_along = of.b_along;
-    const auto copied = [&](const int64_t *batch, const void *data, int64_t near, int64_t far,
-                            int64_t extent) {
-        int many = 8;
-        while (many > 1 && !matmul_wide(g, batch, data, near, far, extent, many, 2 * many))
-            many /= 2;
-        return many;
-    };
-    cut->a_many = of.a_along ? copied(g.a, task->in[0].data, g.a_col, g.a_row, g.k)
-                             : copied(g.a, task->in[0].data, g.a_row, g.a_col, g.m);
-    cut->b_many = of.b_along ? copied(g.b, task->in[1].data, g.b_row, g.b_col, g.k)
-                             : copied(g.b, task->in[1].data, g.b_col, g.b_row, g.n);
+    const void *const a = task->in[0].data, *const b = task->in[1].data;
+    cut->a_many = tiling_copied(g, g.a, a, g.a_row, g.a_col, g.m, of.a_along);
+    cut->b_many = tiling_copied(g, g.b, b, g.b_col, g.b_row, g.n, of.b_along);
     const matmul_tiling t = mma_tiling(of);
     cut->tile = t.way, cut->split = t.split, cut->chunk = t.chunk;
     if (plan->steps > 1) cut->split = 1, cut->chunk = g.k;
@@ -363,16 +339,16 @@ static gop_status matmul_mma_plan(const gop_ctx *ctx, const gop_task *task, gop_
     int64_t all = g.out_row | (int64_t)((uintptr_t)task->out[0].data / 2);
     for (int axis = 0; axis < g.batch_rank; axis++) all |= g.out[axis];
     if (cut->store && all % 8) cut->store = all % 2 ? 1 : 2;
+    plan->launch = GOP_NATIVE_LAUNCH(task->in[0].dtype == GOP_FLOAT16 ? matmul_mma<float16>
+                                                                      : matmul_mma<bfloat16>);
     return GOP_OK;
 }
 
-#define DTYPES (1u << GOP_FLOAT16 | 1u << GOP_BFLOAT16)
 extern const gop_row matmul_mma_row = {
     .name = "mma",
     .note = "halves of any strides by mma.sync: threads bring the tiles, ldmatrix reads "
             "fragments of either order, results leave as whole lines",
     .role = GOP_CONFORMING,
-    .launch = LAUNCHES,
     .plan = matmul_mma_plan,
-    .imagined = DTYPES,
+    GOP_NATIVE_DTYPES(1u << GOP_FLOAT16 | 1u << GOP_BFLOAT16),
 };

@@ -32,20 +32,11 @@ static gop_status matmul_naive(gop_ctx *ctx, const gop_task *task, int64_t step)
     return GOP_LAUNCH(ctx, matmul_naive_kernel<T>, (unsigned)blocks_for(count, 256), 256, 0, p);
 }
 
-static gop_status matmul_naive_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
-{
-    enum { SLOWER = 16 }; /* times the best kernel's time, at most */
-    matmul_plan_steps(ctx, task, SLOWER, plan);
-    return GOP_OK;
-}
-
-#define LAUNCH(T) matmul_naive<T>
 extern const gop_row matmul_naive_row = {
     .name = "naive",
     .note = "a thread an output, neighbours in a row: two loads for every multiply-add",
     .role = GOP_CONFORMING,
     .lecture = "matrix multiplication",
-    .launch = MATMUL_LAUNCHES(LAUNCH),
-    .plan = matmul_naive_plan,
+    .launch = MATMUL_LAUNCHES(matmul_naive),
+    .plan = matmul_steps_plan<16>,
 };
-#undef LAUNCH

@@ -205,8 +205,7 @@ GOP_DEVICE void outer_mma_store(T *out, const T *results, int64_t row, int rows,
     }
 }
 
-/* then what is left at both ends of a row, by groups of four, two and one: a lane has an end.
- */
+/* then what is left at both ends of a row, by groups of four, two and one: an end a lane. */
 template <typename T>
 GOP_DEVICE void outer_mma_edges(T *out, const T *results, int64_t row, int rows, int columns)
 {
@@ -318,15 +317,6 @@ static gop_status matmul_outer_mma(gop_ctx *ctx, const gop_task *task, int64_t s
            : plan.way == 1 ? launch(std::integral_constant<int, 32>())
                            : launch(std::integral_constant<int, 64>());
 }
-#define LAUNCHES                                                                               \
-    {                                                                                          \
-        nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,       \
-            matmul_outer_mma<float16>, matmul_outer_mma<bfloat16>                              \
-    }
-#else
-#define LAUNCHES                                                                               \
-    {                                                                                          \
-    }
 #endif
 
 /* The tile of the least time: blocks, and lines that they bring. Warps that store are as many
@@ -357,12 +347,8 @@ static gop_status matmul_outer_mma_plan(const gop_ctx *ctx, const gop_task *task
     const tiling_of of = tiling_of_task(ctx, task);
     const auto brought = [&](const int64_t *batch, const void *data, int64_t line, int64_t term,
                              int64_t lines, bool along) {
-        const auto fits = [&](int many) {
-            return along ? matmul_wide(g, batch, data, term, line, g.k, many, 2 * many)
-                         : matmul_wide(g, batch, data, line, g.k > 1 ? term : 0, lines, many,
-                                       2 * many);
-        };
-        return fits(8) ? 8 : fits(2) ? 2 : 1;
+        const int many = tiling_copied(g, batch, data, line, g.k > 1 ? term : 0, lines, along);
+        return many == 4 ? 2 : many;
     };
     p->a_along = of.a_along && g.k > 1, p->b_along = of.b_along && g.k > 1;
     p->a_many = brought(g.a, task->in[0].data, g.a_row, g.a_col, g.m, p->a_along);
@@ -376,6 +362,9 @@ static gop_status matmul_outer_mma_plan(const gop_ctx *ctx, const gop_task *task
     };
     const int m = 16 << p->way, n = OUTER_MMA_OUTPUTS / m, warps = 4, results = 16 * (128 + 8);
     p->shared = 2 * (items(m, p->a_along) + items(n, p->b_along) + warps * results);
+    plan->launch =
+        GOP_NATIVE_LAUNCH(task->in[0].dtype == GOP_FLOAT16 ? matmul_outer_mma<float16>
+                                                           : matmul_outer_mma<bfloat16>);
     return GOP_OK;
 }
 
@@ -384,7 +373,6 @@ extern const gop_row matmul_outer_mma_row = {
     .note = "halves, few terms and many outputs: one wait for memory a tile, tensor cores, and "
             "rows stored by whole words wherever they begin",
     .role = GOP_CONFORMING,
-    .launch = LAUNCHES,
     .plan = matmul_outer_mma_plan,
-    .imagined = 1u << GOP_FLOAT16 | 1u << GOP_BFLOAT16,
+    GOP_NATIVE_DTYPES(1u << GOP_FLOAT16 | 1u << GOP_BFLOAT16),
 };

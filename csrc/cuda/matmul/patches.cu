@@ -5,7 +5,7 @@
  * patch of 8 x 8 takes sixteen for sixty-four. Its rows and columns are spread over the tile,
  * so that neighbouring threads want neighbouring columns: no bank is met twice.
  */
-#include "cuda/matmul/lesson.h"
+#include "cuda/matmul/product.h"
 #include "cuda/matmul/tiles.h"
 
 template <typename T> __global__ void __launch_bounds__(THREADS)
@@ -80,20 +80,11 @@ static gop_status matmul_patches(gop_ctx *ctx, const gop_task *task, int64_t ste
                       p);
 }
 
-static gop_status matmul_patches_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
-{
-    enum { SLOWER = 2 }; /* times the best kernel's time, at most */
-    matmul_plan_steps(ctx, task, SLOWER, plan);
-    return GOP_OK;
-}
-
-#define LAUNCH(T) matmul_patches<T>
 extern const gop_row matmul_patches_row = {
     .name = "patches",
     .note = "a patch of outputs in a thread's registers, not a strip: 16 values from shared "
             "memory feed 64 multiply-adds, where strips loads 72",
     .role = GOP_CONFORMING,
-    .launch = MATMUL_LESSONS(LAUNCH),
-    .plan = matmul_patches_plan,
+    .launch = MATMUL_LESSONS(matmul_patches),
+    .plan = matmul_steps_plan<2>,
 };
-#undef LAUNCH

@@ -147,6 +147,14 @@ static inline gop_status matmul_takes_batch(const gop_gemm &g, const char *who)
                     who, matmul_geometry::AXES, g.batch_rank);
 }
 
+/* Refuses empty sums, and those whose terms an int cannot count some steps past their end. */
+static inline gop_status matmul_takes_sums(const gop_gemm &g, const char *who)
+{
+    if (g.k > 0 && g.k <= INT32_MAX / 4) return GOP_OK;
+    return gop_fail(GOP_REFUSED, "matmul: kernel '%s' takes sums of 1 to %d terms, got %lld",
+                    who, INT32_MAX / 4, (long long)g.k);
+}
+
 struct matmul_part {
     int64_t batch, batches; /* the products of the batch it computes */
     int64_t row, rows;      /* and which rows of them */
@@ -154,6 +162,12 @@ struct matmul_part {
     int64_t split_stride;   /* between the results of two chunks */
     const unsigned *wanted = nullptr; /* on the device: where it is 0, nothing is computed */
 };
+
+/* All of a product, in one step. */
+static inline matmul_part matmul_whole(const gop_gemm &g)
+{
+    return {0, g.batches, 0, g.m, 1, g.k, 0};
+}
 
 template <typename T> struct matmul_product {
     matmul_geometry g;
@@ -242,7 +256,7 @@ static inline bool of_itself(const gop_call *call)
 /* ---- steps of about the same time ---- */
 
 /* Terms that an SM adds in some 20 ms at a quarter of its float32 rate; wide types have fewer
- * units. `slower`: the kernel's time over the best one's. */
+ * units. `slower`: the kernel's time over the best one's, at most. */
 static inline double matmul_step_terms(const gop_ctx *ctx, const gop_task *task, double slower)
 {
     const double processors = ctx->info.processors > 0 ? ctx->info.processors : 1;
@@ -298,6 +312,14 @@ static inline void matmul_plan_steps(const gop_ctx *ctx, const gop_task *task, d
     plan->steps = g->batches / cut->reach * blocks_for(cut->reach, cut->products);
 }
 
+/* The plan of a kernel that has nothing else to decide. */
+template <int SLOWER>
+static gop_status matmul_steps_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+{
+    matmul_plan_steps(ctx, task, SLOWER, plan);
+    return GOP_OK;
+}
+
 /* What a step computes. */
 static inline matmul_part matmul_part_of(const gop_task *task, int64_t step)
 {
@@ -329,8 +351,7 @@ static inline matmul_product<T> matmul_partials_of(const matmul_product<T> &p, v
     return partials;
 }
 
-/* Enqueues the adding of the partial sums, in an order that their number decides, into p.out.
- */
+/* Enqueues the adding of partial sums into p.out, in an order that their number decides. */
 template <typename T>
 gop_status matmul_add_partials(gop_ctx *ctx, const matmul_product<T> &p, const void *partials);
 
@@ -341,12 +362,28 @@ gop_status matmul_add_partials(gop_ctx *ctx, const matmul_product<T> &p, const v
 template <typename T, typename O>
 gop_status matmul_launch_blocks(gop_ctx *ctx, const matmul_product<T> &p);
 
-/* f(T) for each dtype, signed integers by their unsigned twin. */
-#define MATMUL_LAUNCHES(f)                                                                     \
-    {                                                                                          \
-        f(boolean), f(uint8_t), f(uint16_t), f(uint32_t), f(uint64_t), f(uint8_t),             \
-            f(uint16_t), f(uint32_t), f(uint64_t), f(float16), f(bfloat16), f(float),          \
-            f(double), f(complex64), f(complex128)                                             \
-    }
+/* clang-format off */
+
+/* X(T) for each type of items. */
+#define MATMUL_FLOATS(X) X(float16) X(bfloat16) X(float) X(double) X(complex64) X(complex128)
+#define MATMUL_TYPES(X) \
+    X(boolean) X(uint8_t) X(uint16_t) X(uint32_t) X(uint64_t) MATMUL_FLOATS(X)
+
+/* f<T, ...> for each dtype, signed integers by their unsigned twin; for a lesson's three. */
+#define MATMUL_LAUNCHES(f, ...) \
+    {f<boolean, ##__VA_ARGS__>, f<uint8_t, ##__VA_ARGS__>, f<uint16_t, ##__VA_ARGS__>, \
+     f<uint32_t, ##__VA_ARGS__>, f<uint64_t, ##__VA_ARGS__>, f<uint8_t, ##__VA_ARGS__>, \
+     f<uint16_t, ##__VA_ARGS__>, f<uint32_t, ##__VA_ARGS__>, f<uint64_t, ##__VA_ARGS__>, \
+     f<float16, ##__VA_ARGS__>, f<bfloat16, ##__VA_ARGS__>, f<float, ##__VA_ARGS__>, \
+     f<double, ##__VA_ARGS__>, f<complex64, ##__VA_ARGS__>, f<complex128, ##__VA_ARGS__>}
+#define MATMUL_LESSONS(f, ...) \
+    {nullptr, nullptr, nullptr, f<uint32_t, ##__VA_ARGS__>, nullptr, nullptr, nullptr, \
+     nullptr, nullptr, nullptr, nullptr, f<float, ##__VA_ARGS__>, f<double, ##__VA_ARGS__>}
+
+/* f<..., along, along> by whether a's terms are neighbours, and b's. */
+#define MATMUL_BY_ORDER(f, ...) \
+    {{f<__VA_ARGS__, 0, 0>, f<__VA_ARGS__, 0, 1>}, {f<__VA_ARGS__, 1, 0>, f<__VA_ARGS__, 1, 1>}}
+
+/* clang-format on */
 
 #endif

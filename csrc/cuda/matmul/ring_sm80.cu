@@ -275,53 +275,29 @@ static gop_status matmul_ring(gop_ctx *ctx, const gop_task *task, int64_t)
                                  plan.stages, plan.many, wanted));
     GOP_TRY(thin_add_partials<T>(ctx, task, p.part));
     if constexpr (shape::SPLIT) {
-        matmul_part whole = {0, p.g.batches, 0, task->geometry.gemm.m, 1, p.g.k, 0};
+        matmul_part whole = matmul_whole(task->geometry.gemm);
         whole.wanted = wanted;
         return matmul_launch_blocks<T, T>(ctx, matmul_product_of<T>(task, whole));
     }
     return GOP_OK;
 }
 
-template <typename T, bool ALONG> static gop_launch launch_of(int width)
-{
-    switch (width) {
-    case 0:
-        return matmul_ring<T, ALONG, 1>;
-    case 1:
-        return matmul_ring<T, ALONG, 2>;
-    case 2:
-        return matmul_ring<T, ALONG, 4>;
-    default:
-        break;
-    }
-    if constexpr (sizeof(typename ring_real<T>::type) < 8) return matmul_ring<T, ALONG, 8>;
-    return nullptr;
-}
-template <typename T> static gop_launch launch_of(int along, int width)
-{
-    return along ? launch_of<T, true>(width) : launch_of<T, false>(width);
-}
+/* By whether the large operand's terms are neighbours, and by the logarithm of NT; for eight
+ * bytes columns are fewer. */
+template <typename T> struct ring_launches {
+    enum { MOST = sizeof(typename ring_real<T>::type) < 8 ? 8 : 4 };
+    static constexpr gop_launch of[2][4] = {{matmul_ring<T, 0, 1>, matmul_ring<T, 0, 2>,
+                                             matmul_ring<T, 0, 4>, matmul_ring<T, 0, MOST>},
+                                            {matmul_ring<T, 1, 1>, matmul_ring<T, 1, 2>,
+                                             matmul_ring<T, 1, 4>, matmul_ring<T, 1, MOST>}};
+};
 static gop_launch launch_of(gop_dtype dtype, int along, int width)
 {
-    switch (dtype) {
-    case GOP_FLOAT16:
-        return launch_of<float16>(along, width);
-    case GOP_BFLOAT16:
-        return launch_of<bfloat16>(along, width);
-    case GOP_FLOAT32:
-        return launch_of<float>(along, width);
-    case GOP_FLOAT64:
-        return launch_of<double>(along, width);
-    case GOP_COMPLEX64:
-        return launch_of<complex64>(along, width);
-    default:
-        return launch_of<complex128>(along, width);
-    }
-}
-#else
-static gop_launch launch_of(gop_dtype, int, int)
-{
-    return nullptr;
+    typedef const gop_launch(*launches)[4];
+    static const launches of[] = {ring_launches<float16>::of,   ring_launches<bfloat16>::of,
+                                  ring_launches<float>::of,     ring_launches<double>::of,
+                                  ring_launches<complex64>::of, ring_launches<complex128>::of};
+    return of[dtype - GOP_FLOAT16][along][width];
 }
 #endif
 
@@ -358,7 +334,7 @@ static gop_status matmul_ring_plan(const gop_ctx *ctx, const gop_task *task, gop
     thin_scratch(task, g, &cut, plan);
     p->at_wanted = cut.pack_at + (size_t)(g.batches * p->each / 32 * (split ? 768 : 512));
     plan->scratch = p->at_wanted + 256;
-    plan->launch = launch_of(dtype, along, cut.way);
+    plan->launch = GOP_NATIVE_LAUNCH(launch_of(dtype, along, cut.way));
     return GOP_OK;
 }
 
@@ -368,7 +344,6 @@ extern const gop_row matmul_ring_row = {
             "copies, from shared memory into tensor cores",
     .role = GOP_CONFORMING,
     .plan = matmul_ring_plan,
-    .dtypes = GOP_SM80 ? THIN_DTYPES : 0,
-    .imagined = THIN_DTYPES,
+    GOP_NATIVE_DTYPES(THIN_DTYPES),
     .before = "fragments",
 };

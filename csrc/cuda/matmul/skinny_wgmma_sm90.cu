@@ -216,7 +216,7 @@ static gop_status matmul_skinny_wgmma(gop_ctx *ctx, const gop_task *task, int64_
         GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_skinny_wgmma_kernel<T, ALONG>), blocks,
                                  BLOCK_THREADS, shape::ring::SHARED, p, job));
     GOP_TRY(thin_add_partials<T>(ctx, task, p.part));
-    matmul_part whole = {0, g.batches, 0, task->geometry.gemm.m, 1, g.k, 0};
+    matmul_part whole = matmul_whole(task->geometry.gemm);
     whole.wanted = job.wanted;
     return matmul_launch_blocks<T, T>(ctx, matmul_product_of<T>(task, whole));
 }
@@ -265,18 +265,16 @@ static gop_status matmul_skinny_wgmma_plan(const gop_ctx *ctx, const gop_task *t
     thin_scratch(task, g, &cut, plan);
     p->at_wanted = cut.pack_at + (size_t)(g.batches * job.tiles * job.stages * 3 * 8192);
     plan->scratch = p->at_wanted + 256;
-    plan->launch = GOP_SM90_LAUNCH(launch_of(task->in[0].dtype, along));
+    plan->launch = GOP_NATIVE_LAUNCH(launch_of(task->in[0].dtype, along));
     return GOP_OK;
 }
 
-#define DTYPES (1u << GOP_FLOAT32 | 1u << GOP_COMPLEX64)
 extern const gop_row matmul_skinny_wgmma_row = {
     .name = "skinny_wgmma",
     .note = "few columns beside a far larger operand: float32 split into three bfloat16 in "
             "registers, which wgmma takes, and never written",
     .role = GOP_CONFORMING,
     .plan = matmul_skinny_wgmma_plan,
-    .dtypes = GOP_SM90 ? DTYPES : 0,
-    .imagined = DTYPES,
+    GOP_NATIVE_DTYPES(1u << GOP_FLOAT32 | 1u << GOP_COMPLEX64),
     .before = "raw",
 };

@@ -128,15 +128,15 @@ static gop_status matmul_small(gop_ctx *ctx, const gop_task *task, int64_t step)
                       shape::THREADS, shape::TEAMS * each, p, way);
 }
 
+/* Halves are read eight at a time: one warp serves 32 x 32 of them, else two. */
+template <typename T> static constexpr gop_launch small_32 =
+    matmul_small<T, sizeof(staged_t<T>) < 4 ? 32 : 64, 4, sizeof(staged_t<T>) < 4 ? 8 : 4>;
+
 static gop_launch small_launch(int tile, gop_dtype dtype)
 {
-    /* Halves are read eight at a time: one warp serves 32 x 32 of them, else two. */
-#define OF_8(T) matmul_small<T, 8, 2, 4>
-#define OF_16(T) matmul_small<T, 32, 2, 4>
-#define OF_32(T)                                                                               \
-    matmul_small<T, sizeof(staged_t<T>) < 4 ? 32 : 64, 4, sizeof(staged_t<T>) < 4 ? 8 : 4>
-    static const gop_launch of_8[] = MATMUL_LAUNCHES(OF_8), of_16[] = MATMUL_LAUNCHES(OF_16);
-    static const gop_launch of_32[] = MATMUL_LAUNCHES(OF_32);
+    static const gop_launch of_8[] = MATMUL_LAUNCHES(matmul_small, 8, 2, 4);
+    static const gop_launch of_16[] = MATMUL_LAUNCHES(matmul_small, 32, 2, 4);
+    static const gop_launch of_32[] = MATMUL_LAUNCHES(small_32);
     static const gop_launch *const of_all[SMALL_TILES_OF_ALL] = {of_8, of_16, of_32};
     static const gop_launch of_float[] = {
         matmul_small<float, 96, 6, 4>, matmul_small<float, 128, 7, 4>,
@@ -184,16 +184,9 @@ static gop_status matmul_small_plan(const gop_ctx *ctx, const gop_task *task, go
         return tiles >= AGAIN;
     };
     way.a_again = again(g.a, g.n / 16), way.b_again = again(g.b, g.m / 16);
-    const tiling_of of = {g.m,
-                          g.n,
-                          g.k,
-                          g.batches,
-                          (int)matmul_item(task),
-                          ctx->info.processors,
-                          way.a_along != 0,
-                          way.a_wide != 0,
-                          way.b_along != 0,
-                          way.b_wide != 0};
+    tiling_of of = tiling_of_shape(ctx, g, matmul_item(task));
+    of.a_along = way.a_along != 0, of.b_along = way.b_along != 0;
+    of.a_wide = way.a_wide != 0, of.b_wide = way.b_wide != 0;
     plan->launch = small_launch(small_tiling(of, small_tiles_of(dtype)).way, dtype);
     return GOP_OK;
 }

@@ -9,8 +9,7 @@
 #include "cuda/matmul/product.h"
 #include "cuda/common/cp_async.h"
 
-/* How items stand in shared memory: as they are, but bytes and integers of two bytes widened.
- */
+/* How items stand in shared memory: as they are, but integers of one and two bytes widened. */
 template <typename T> struct staged {
     typedef sum_t<T> type;
     typedef vec128<T> piece; /* the most that is copied at once */

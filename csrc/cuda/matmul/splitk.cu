@@ -9,8 +9,7 @@
 
 enum { ACROSS = 32, FEW = SPLITK_FEW }; /* outputs of a block, or a FEW-th of them */
 
-/* Each of DOWN threads adds every DOWN-th chunk, then the first of them what the others have.
- */
+/* Each of DOWN threads adds every DOWN-th chunk, then the first one what the others have. */
 template <typename T, int DOWN> __global__ void __launch_bounds__(ACROSS *DOWN)
     matmul_splitk_kernel(const matmul_product<T> p, const sum_t<T> *partials)
 {
@@ -85,8 +84,7 @@ static gop_status matmul_splitk_plan(const gop_ctx *ctx, const gop_task *task, g
     const gop_gemm &g = task->geometry.gemm;
     GOP_TRY(matmul_takes_batch(g, "splitk"));
     const int64_t item = matmul_item(task) < 4 ? 4 : matmul_item(task);
-    const matmul_tiling t = splitk_tiling({g.m, g.n, g.k, g.batches, (int)item,
-                                           ctx->info.processors, false, false, false, false});
+    const matmul_tiling t = splitk_tiling(tiling_of_shape(ctx, g, item));
     if (t.split < 2)
         return gop_fail(
             GOP_REFUSED,
@@ -100,13 +98,12 @@ static gop_status matmul_splitk_plan(const gop_ctx *ctx, const gop_task *task, g
     return GOP_OK;
 }
 
-#define LAUNCH(T) matmul_splitk<T>
 extern const gop_row matmul_splitk_row = {
     .name = "splitk",
     .note = "where outputs are few and sums long, blocks share a sum: its pieces are added in "
             "a fixed order afterwards",
     .role = GOP_CONFORMING,
-    .launch = MATMUL_LAUNCHES(LAUNCH),
+    .launch = MATMUL_LAUNCHES(matmul_splitk),
     .plan = matmul_splitk_plan,
 };
 
@@ -114,9 +111,4 @@ extern const gop_row matmul_splitk_row = {
 #define ADDING(T)                                                                              \
     template gop_status matmul_add_partials<T>(gop_ctx *, const matmul_product<T> &,           \
                                                const void *);
-ADDING(float16)
-ADDING(bfloat16)
-ADDING(float)
-ADDING(double)
-ADDING(complex64)
-ADDING(complex128)
+MATMUL_FLOATS(ADDING)

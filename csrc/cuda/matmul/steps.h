@@ -97,7 +97,7 @@ template <typename T> struct split_step {
     const unsigned *only_if;
 };
 
-/* Whether runs along the contiguous direction start at multiples of `imma`. */
+/* Whether runs along the contiguous direction start at multiples of `bytes`. */
 static inline int in_runs(const matmul_geometry &g, const void *data, int64_t contiguous,
                           int64_t other, const int64_t *batch, int64_t item, int64_t bytes)
 {

@@ -52,9 +52,8 @@ static inline straight_operand straight_operand_of(const gop_gemm &g, const int6
     return o;
 }
 
-/* The output, by lines of neighbours: `copied` says that no map can write it. One writes to the
- * end of the 16 bytes that a line ends in, which in a slice of a wider array are others' too.
- */
+/* The output, by lines of neighbours: `copied` says that no map can write it. A map writes to
+ * the end of the 16 bytes that a line ends in, which a slice of a wider array shares. */
 static inline straight_operand straight_result(const gop_gemm &g, const void *data)
 {
     const bool transposed = g.out_col != 1 && g.out_row == 1;
@@ -90,21 +89,11 @@ template <typename T>
 static inline straight_product<T> straight_product_of(const matmul_product<T> &p)
 {
     const matmul_geometry &g = p.g;
-    return {p.a,
-            p.b,
-            (T *)p.out,
-            g.m,
-            g.n,
-            g.k,
-            g.a_row,
-            g.a_col,
-            g.b_row,
-            g.b_col,
-            g.out_row,
-            g.out_col,
-            uniform_batch(g, g.a),
-            uniform_batch(g, g.b),
-            uniform_batch(g, g.out)};
+    straight_product<T> s = {p.a, p.b, (T *)p.out, g.m, g.n, g.k};
+    s.a_row = g.a_row, s.a_col = g.a_col, s.a_batch = uniform_batch(g, g.a);
+    s.b_row = g.b_row, s.b_col = g.b_col, s.b_batch = uniform_batch(g, g.b);
+    s.out_row = g.out_row, s.out_col = g.out_col, s.out_batch = uniform_batch(g, g.out);
+    return s;
 }
 
 static inline size_t straight_bytes(const straight_operand &o)

@@ -5,7 +5,7 @@
  * which an element is used. The arithmetic is naive's, to the bit: only who computes what
  * differs.
  */
-#include "cuda/matmul/lesson.h"
+#include "cuda/matmul/product.h"
 
 template <typename T> __global__ void matmul_strided_kernel(const matmul_product<T> p)
 {
@@ -34,20 +34,11 @@ static gop_status matmul_strided(gop_ctx *ctx, const gop_task *task, int64_t ste
                       p);
 }
 
-static gop_status matmul_strided_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
-{
-    enum { SLOWER = 128 }; /* times the best kernel's time, at most */
-    matmul_plan_steps(ctx, task, SLOWER, plan);
-    return GOP_OK;
-}
-
-#define LAUNCH(T) matmul_strided<T>
 extern const gop_row matmul_strided_row = {
     .name = "strided",
     .note = "a thread an output, neighbours in a column: a sector of memory for each element "
             "of a that a warp loads and each output it stores",
     .role = GOP_CONFORMING,
-    .launch = MATMUL_LESSONS(LAUNCH),
-    .plan = matmul_strided_plan,
+    .launch = MATMUL_LESSONS(matmul_strided),
+    .plan = matmul_steps_plan<128>,
 };
-#undef LAUNCH

@@ -5,7 +5,7 @@
  * to four times as many arithmetic units. Here a value of b, once loaded, serves eight
  * multiply-adds, and the values of a are the same for all threads of a warp.
  */
-#include "cuda/matmul/lesson.h"
+#include "cuda/matmul/product.h"
 
 enum { SIDE = 64, DEPTH = 8, STRIP = 8, STRIP_THREADS = SIDE * SIDE / STRIP };
 
@@ -59,20 +59,11 @@ static gop_status matmul_strips(gop_ctx *ctx, const gop_task *task, int64_t step
                       STRIP_THREADS, 0, p);
 }
 
-static gop_status matmul_strips_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
-{
-    enum { SLOWER = 4 }; /* times the best kernel's time, at most */
-    matmul_plan_steps(ctx, task, SLOWER, plan);
-    return GOP_OK;
-}
-
-#define LAUNCH(T) matmul_strips<T>
 extern const gop_row matmul_strips_row = {
     .name = "strips",
     .note = "a thread keeps eight outputs of a column in registers: a value of b from shared "
             "memory feeds eight multiply-adds, where tiled loads it for each",
     .role = GOP_CONFORMING,
-    .launch = MATMUL_LESSONS(LAUNCH),
-    .plan = matmul_strips_plan,
+    .launch = MATMUL_LESSONS(matmul_strips),
+    .plan = matmul_steps_plan<4>,
 };
-#undef LAUNCH

@@ -207,20 +207,11 @@ static gop_status matmul_tall(gop_ctx *ctx, const gop_task *task, int64_t)
 /* Wide sums leave a thread room for fewer of them. */
 template <typename T> static gop_launch tall_launch(int way)
 {
-    enum { WIDE = sizeof(T) > 4 };
+    enum { MOST = sizeof(T) > 4 ? 4 : 8 };
     static const gop_launch of[TALL_TILES] = {
-        matmul_tall<T, 16, 16, 4, 4>,
-        matmul_tall < T,
-        64,
-        16,
-        WIDE ? 4 : 8,
-        4 >,
-        matmul_tall < T,
-        32,
-        32,
-        WIDE ? 4 : 8,
-        4 >
-        , matmul_tall<T, 48, 48, 6, 6>, matmul_tall < T, 64, 64, 8, WIDE ? 4 : 8 > };
+        matmul_tall<T, 16, 16, 4, 4>, matmul_tall<T, 64, 16, MOST, 4>,
+        matmul_tall<T, 32, 32, MOST, 4>, matmul_tall<T, 48, 48, 6, 6>,
+        matmul_tall<T, 64, 64, 8, MOST>};
     return of[way];
 }
 
@@ -243,17 +234,10 @@ static gop_status matmul_tall_plan(const gop_ctx *ctx, const gop_task *task, gop
     p->a_along = of.a_along, p->b_along = of.b_along;
     p->a_wide = of.a_wide && !of.a_along, p->b_wide = of.b_wide && !of.b_along;
     thin_scratch(task, g, &cut, plan);
-    switch (task->in[0].dtype) {
-    case GOP_FLOAT32:
-        plan->launch = tall_launch<float>(cut.way);
-        break;
-    case GOP_FLOAT64:
-        plan->launch = tall_launch<double>(cut.way);
-        break;
-    default:
-        plan->launch = tall_launch<complex64>(cut.way);
-        break;
-    }
+    const gop_dtype dtype = task->in[0].dtype;
+    plan->launch = dtype == GOP_FLOAT32   ? tall_launch<float>(cut.way)
+                   : dtype == GOP_FLOAT64 ? tall_launch<double>(cut.way)
+                                          : tall_launch<complex64>(cut.way);
     return GOP_OK;
 }
 

@@ -454,18 +454,16 @@ static gop_status matmul_tf32_plan(const gop_ctx *ctx, const gop_task *task, gop
     const double fit = 1.5e13 / (2.0 * TF32_PARTIAL * (double)g.k);
     p->per_step = fit < 1 ? 1 : fit < (double)t.items ? (int)fit : t.items;
     plan->steps = (t.items + p->per_step - 1) / p->per_step;
-    plan->launch = GOP_SM90_LAUNCH(matmul_tf32);
+    plan->launch = GOP_NATIVE_LAUNCH(matmul_tf32);
     return GOP_OK;
 }
 
-#define DTYPES (UINT32_C(1) << GOP_FLOAT32)
 extern const gop_row matmul_tf32_row = {
     .name = "tf32",
     .note = "factors of 11 bits on tensor cores, one operand from shared memory, the other by "
             "way of registers, so that rows of b need no transposing",
     .role = GOP_CONFORMING,
     .plan = matmul_tf32_plan,
-    .dtypes = GOP_SM90 ? DTYPES : 0,
-    .imagined = DTYPES,
+    GOP_NATIVE_DTYPES(1u << GOP_FLOAT32),
     .before = "rounded",
 };

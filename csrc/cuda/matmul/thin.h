@@ -12,9 +12,8 @@
 
 enum { THIN_COLUMNS = 64 };
 
-/* The layout of the small operand's copy: columns stand in bands of `gemv_col`, and in a band
- * `terms` terms of a column are followed by those of the next column. What does not exist is 0.
- */
+/* The layout of the small operand's copy: bands of `columns` columns. In a band `terms` terms
+ * of a column are followed by those of the next one. What does not exist is 0. */
 struct thin_layout {
     int64_t terms, columns;
 };
@@ -26,8 +25,7 @@ struct thin_cut : matmul_tiling {
     thin_layout layout;
 };
 
-/* What a block computes: a tile of columns, rows from i0 on, a chunk [begin, end) of the sums.
- */
+/* What a block computes: a tile of columns, rows from i0 on, terms [begin, end) of the sums. */
 struct thin_block {
     int64_t tile, i0, chunk, batch, begin, end;
 };
@@ -210,20 +208,13 @@ thin_pack(gop_ctx *ctx, const gop_task *task, const thin_cut &cut, matmul_produc
 static inline tiling_of thin_tiling_of(const gop_ctx *ctx, const gop_task *task,
                                        const gop_gemm &g, bool wide)
 {
-    return {g.m,
-            g.n,
-            g.k,
-            g.batches,
-            (int)matmul_item(task),
-            ctx->info.processors,
-            gop_magnitude(g.a_col) <= gop_magnitude(g.a_row),
-            wide,
-            false,
-            false};
+    tiling_of p = tiling_of_shape(ctx, g, matmul_item(task));
+    p.a_along = gop_magnitude(g.a_col) <= gop_magnitude(g.a_row);
+    p.a_wide = wide;
+    return p;
 }
 
-/* Whether 16 bytes, or `imma`, hold neighbours of the large operand wherever a kernel looks.
- */
+/* Whether `bytes` bytes hold neighbours of the large operand wherever a kernel looks. */
 static inline int thin_wide(const gop_task *task, const gop_gemm &g, int operand, int along,
                             int64_t bytes = 16)
 {
@@ -278,10 +269,9 @@ static inline int thin_most(gop_dtype dtype)
 {
     return thin_is_whole(dtype) ? 1 : THIN_COLUMNS;
 }
-#define THIN_WHOLE(f)                                                                          \
-    {                                                                                          \
-        f(boolean), f(uint8_t), f(uint16_t), f(uint32_t), f(uint64_t)                          \
-    }
+/* clang-format off */
+#define THIN_WHOLE(f) {f(boolean), f(uint8_t), f(uint16_t), f(uint32_t), f(uint64_t)}
+/* clang-format on */
 static inline int thin_whole_index(gop_dtype dtype)
 {
     return dtype == GOP_BOOL ? 0 : 1 + (dtype - GOP_INT8) % 4;

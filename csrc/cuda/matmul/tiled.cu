@@ -6,7 +6,7 @@
  * edges a tile holds zeros, and a zero of a only ever meets a zero of b or an output that is
  * not written.
  */
-#include "cuda/matmul/lesson.h"
+#include "cuda/matmul/product.h"
 
 template <typename T, int TILE> __global__ void matmul_tiled_kernel(const matmul_product<T> p)
 {
@@ -51,10 +51,8 @@ static gop_status matmul_tiled(gop_ctx *ctx, const gop_task *task, int64_t step)
 
 static gop_status matmul_tiled_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-#define OF_16(T) matmul_tiled<T, 16>
-#define OF_32(T) matmul_tiled<T, 32>
-    static const gop_launch of_16[] = MATMUL_LESSONS(OF_16);
-    static const gop_launch of_32[] = MATMUL_LESSONS(OF_32);
+    static const gop_launch of_16[] = MATMUL_LESSONS(matmul_tiled, 16);
+    static const gop_launch of_32[] = MATMUL_LESSONS(matmul_tiled, 32);
     enum { SLOWER = 8 }; /* times the best kernel's time, at most */
     plan->launch = (task->tune[0] == 16 ? of_16 : of_32)[task->in[0].dtype];
     matmul_plan_steps(ctx, task, SLOWER, plan);

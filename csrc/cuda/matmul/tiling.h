@@ -14,8 +14,8 @@
 struct tiling_of {
     int64_t m, n, k, batches;
     int item, processors;
-    bool a_along, a_wide, b_along,
-        b_wide; /* terms are contiguous; all vectors of 16 bytes are aligned and whole */
+    bool a_along, b_along; /* terms are contiguous */
+    bool a_wide, b_wide;   /* all vectors of 16 bytes are aligned and whole */
     bool a_dense, b_dense; /* matmul_dense */
     bool a_pairs, b_pairs; /* all pairs of items are aligned and whole */
     bool clusters;         /* blocks of a cluster may share a tile */
@@ -36,7 +36,7 @@ static inline bool matmul_dense(const gop_gemm &g, const int64_t *batch, const v
 static inline tiling_of tiling_swapped(const tiling_of &p)
 {
     return {p.n,       p.m,       p.k,        p.batches, p.item,    p.processors,
-            p.b_along, p.b_wide,  p.a_along,  p.a_wide,  p.b_dense, p.a_dense,
+            p.b_along, p.a_along, p.b_wide,   p.a_wide,  p.b_dense, p.a_dense,
             p.b_pairs, p.a_pairs, p.clusters, p.quads};
 }
 
@@ -48,6 +48,15 @@ static inline gop_status matmul_has_shared(const gop_ctx *ctx, const char *who, 
                     "matmul: kernel '%s' needs %lld bytes of shared memory, this device has "
                     "%lld for a block",
                     who, (long long)bytes, (long long)ctx->info.shared_per_block);
+}
+
+/* A product's shape; nothing is said of how its operands lie. */
+static inline tiling_of tiling_of_shape(const gop_ctx *ctx, const gop_gemm &g, int64_t item)
+{
+    tiling_of p = {};
+    p.m = g.m, p.n = g.n, p.k = g.k, p.batches = g.batches;
+    p.item = (int)item, p.processors = ctx->info.processors;
+    return p;
 }
 
 /* The call, for kernels that copy tiles of either order, by 16 bytes where they can. */
@@ -66,22 +75,25 @@ static inline tiling_of tiling_of_task(const gop_ctx *ctx, const gop_task *task)
         return b_along ? matmul_wide(g, g.b, b, g.b_row, g.b_col, g.k, many, bytes)
                        : matmul_wide(g, g.b, b, g.b_col, g.b_row, g.n, many, bytes);
     };
-    return {g.m,
-            g.n,
-            g.k,
-            g.batches,
-            item,
-            ctx->info.processors,
-            a_along,
-            of_a(items, 16),
-            b_along,
-            of_b(items, 16),
-            false,
-            false,
-            item == 2 && of_a(2, 4),
-            item == 2 && of_b(2, 4),
-            ctx->info.major >= 9,
-            item == 2 && of_a(4, 8) && of_b(4, 8)};
+    tiling_of p = tiling_of_shape(ctx, g, item);
+    p.a_along = a_along, p.b_along = b_along;
+    p.a_wide = of_a(items, 16), p.b_wide = of_b(items, 16);
+    p.a_pairs = item == 2 && of_a(2, 4), p.b_pairs = item == 2 && of_b(2, 4);
+    p.quads = item == 2 && of_a(4, 8) && of_b(4, 8);
+    p.clusters = ctx->info.major >= 9;
+    return p;
+}
+
+/* Neighbours of two bytes that may be copied at once of an operand's lines: along their terms,
+ * or from line to line. */
+static inline int tiling_copied(const gop_gemm &g, const int64_t *batch, const void *data,
+                                int64_t line, int64_t term, int64_t lines, bool along)
+{
+    const auto fits = [&](int many) {
+        return along ? matmul_wide(g, batch, data, term, line, g.k, many, 2 * many)
+                     : matmul_wide(g, batch, data, line, term, lines, many, 2 * many);
+    };
+    return fits(8) ? 8 : fits(4) ? 4 : fits(2) ? 2 : 1;
 }
 
 struct matmul_tiling {
@@ -181,8 +193,7 @@ static inline matmul_tiling gemv_row_tiling(const tiling_of &p)
     const int64_t groups = blocks_for(p.m, rows) * p.batches; /* which follow each other */
     const int64_t tiles = blocks_for(p.n, t.columns), warps = groups * tiles * lanes / 32;
     const int64_t full = THIN_FULL * (int64_t)p.processors;
-    /* Two turns of a warp are enough where there are few; where columns are, too, it has five.
-     */
+    /* Two turns of a warp are enough if there are few rows; if columns are few too, five. */
     const int64_t even = THIN_EVEN * (int64_t)p.processors;
     t.parts = 1;
     while (t.parts < THIN_WARPS && warps * t.parts < (p.n > 1 ? even : full) &&
@@ -458,8 +469,7 @@ static inline matmul_tiling mma_tiling(const tiling_of &p)
         best.way = way;
         best.lines = tiles[way][0], best.columns = tiles[way][1], best.blocks = blocks;
     }
-    /* Four blocks an SM hide each other's waits, but many chunks of one tile wait to be added.
-     */
+    /* Four blocks an SM hide each other's waits, but a tile's many chunks wait to be added. */
     const int64_t fill = 4 * (int64_t)p.processors / (best.blocks > 0 ? best.blocks : 1);
     const int64_t wanted = fill < 2 * p.processors ? fill : 2 * p.processors;
     best.tiles = 1;

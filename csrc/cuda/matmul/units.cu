@@ -4,7 +4,7 @@
  * Sixteen independent sums a thread keep every arithmetic unit busy; nothing is loaded. No
  * kernel that multiplies on these units can be faster.
  */
-#include "cuda/matmul/lesson.h"
+#include "cuda/matmul/product.h"
 
 enum { SUMS = 16, UNITS_THREADS = 256, UNITS_BLOCKS = 4 }; /* of an SM */
 
@@ -46,13 +46,11 @@ static gop_status matmul_units_plan(const gop_ctx *ctx, const gop_task *task, go
     return GOP_OK;
 }
 
-#define LAUNCH(T) matmul_units<T>
 extern const gop_row matmul_units_row = {
     .name = "units",
     .note = "as many multiply-adds on registers alone: what kernels that multiply on the "
             "arithmetic units could reach",
     .role = GOP_YARDSTICK,
-    .launch = MATMUL_LESSONS(LAUNCH),
+    .launch = MATMUL_LESSONS(matmul_units),
     .plan = matmul_units_plan,
 };
-#undef LAUNCH

@@ -37,9 +37,8 @@ struct matmul_schedule : tile_schedule {
 /* Microseconds of the least that it does, which no schedule is below. */
 static const float WGMMA_F16_LAUNCH = 4.8f;
 
-/* The one that takes the least time, and the call's in seconds: wgmma_f16_schedule.cu. Where b
- * is a's transpose all sums are cut, or none, so that two that swap their factors stay equal.
- */
+/* The fastest one, and the call's time in seconds: wgmma_f16_schedule.cu. Where b is a's
+ * transpose all sums are cut, or none, so that two that swap their factors stay equal. */
 double wgmma_f16_choose(const gop_ctx *ctx, const gop_task *task, matmul_schedule *best);
 
 static inline size_t wgmma_f16_partials_bytes(const matmul_schedule &t)

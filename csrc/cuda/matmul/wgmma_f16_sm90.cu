@@ -421,16 +421,6 @@ static gop_status matmul_wgmma_f16(gop_ctx *ctx, const gop_task *task, int64_t s
         launch_tiles<T, 4>, launch_tiles<T, 5>, launch_tiles<T, 6>};
     return launch[t.shape](ctx, task, plan, w);
 }
-
-static gop_launch launch_of(gop_dtype dtype)
-{
-    return dtype == GOP_FLOAT16 ? matmul_wgmma_f16<float16> : matmul_wgmma_f16<bfloat16>;
-}
-#else
-static gop_launch launch_of(gop_dtype)
-{
-    return nullptr;
-}
 #endif
 
 static gop_status wgmma_f16_takes(const gop_ctx *ctx, const gop_gemm &g)
@@ -477,11 +467,11 @@ static gop_status matmul_wgmma_f16_plan(const gop_ctx *ctx, const gop_task *task
     const double fit = 2.5e13 / item_terms;
     p->per_step = fit < 1 ? 1 : fit < (double)t.items ? (int)fit : t.items;
     plan->steps = (t.items + p->per_step - 1) / p->per_step;
-    plan->launch = launch_of(task->in[0].dtype);
+    plan->launch =
+        GOP_NATIVE_LAUNCH(task->in[0].dtype == GOP_FLOAT16 ? matmul_wgmma_f16<float16>
+                                                           : matmul_wgmma_f16<bfloat16>);
     return GOP_OK;
 }
-
-#define DTYPES (UINT32_C(1) << GOP_FLOAT16 | UINT32_C(1) << GOP_BFLOAT16)
 
 extern const gop_row matmul_wgmma_f16_row = {
     .name = "wgmma_f16",
@@ -489,7 +479,6 @@ extern const gop_row matmul_wgmma_f16_row = {
             "products an instruction; sums move to float32 registers every 128 terms",
     .role = GOP_CONFORMING,
     .plan = matmul_wgmma_f16_plan,
-    .dtypes = GOP_SM90 ? DTYPES : 0,
-    .imagined = DTYPES,
+    GOP_NATIVE_DTYPES(1u << GOP_FLOAT16 | 1u << GOP_BFLOAT16),
     .before = "warpgroup",
 };

@@ -119,4 +119,11 @@ static inline gop_status rdf_one_frame(const gop_task *task, const char *kernel)
 enum : uint32_t { RDF_DTYPES = 1u << GOP_FLOAT32 | 1u << GOP_FLOAT64 };
 #define RDF_LECTURE "radial distribution function"
 
+/* f<T, box, ...>: by whether T is double, then by the box. */
+/* clang-format off */
+#define RDF_LAUNCHES(f, ...) \
+    {{f<float, 0, ##__VA_ARGS__>, f<float, 1, ##__VA_ARGS__>, f<float, 2, ##__VA_ARGS__>}, \
+     {f<double, 0, ##__VA_ARGS__>, f<double, 1, ##__VA_ARGS__>, f<double, 2, ##__VA_ARGS__>}}
+/* clang-format on */
+
 #endif

@@ -232,17 +232,6 @@ static size_t room_for(size_t *end, int64_t bytes)
     return at;
 }
 
-template <typename T> static gop_launch launch_of(int box, int how)
-{
-#define WAYS(BOX)                                                                              \
-    {                                                                                          \
-        rdf_cells<T, BOX, GLOBAL>, rdf_cells<T, BOX, SHARED>, rdf_cells<T, BOX, EVEN>,         \
-            rdf_cells<T, BOX, EVEN_LOG>                                                        \
-    }
-    static const gop_launch of[3][4] = {WAYS(0), WAYS(1), WAYS(2)};
-    return of[box][how];
-}
-
 /* How pairs are counted, and the bytes of counters. */
 static void plan_counters(const gop_ctx *ctx, const gop_frames *f, cells_layout *l)
 {
@@ -299,7 +288,10 @@ static gop_status rdf_cells_plan(const gop_ctx *ctx, const gop_task *task, gop_p
     l.queue_bytes = (size_t)plan->steps * sizeof(unsigned long long);
     l.queue = room_for(&end, (int64_t)l.queue_bytes);
     plan->scratch = end;
-    plan->launch = (is_float ? launch_of<float> : launch_of<double>)(p->box, l.how);
+    static const gop_launch of[4][2][3] = {
+        RDF_LAUNCHES(rdf_cells, GLOBAL), RDF_LAUNCHES(rdf_cells, SHARED),
+        RDF_LAUNCHES(rdf_cells, EVEN), RDF_LAUNCHES(rdf_cells, EVEN_LOG)};
+    plan->launch = of[l.how][!is_float][p->box];
     return GOP_OK;
 }
 

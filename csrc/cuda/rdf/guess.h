@@ -37,8 +37,7 @@ GOP_DEVICE float fast_log2(float value)
 typedef gop_bin_guess bin_guess;
 enum { FAST_ROOT = 2 }; /* fast_root's error, in 2^-24 of itself */
 
-/* d brought to the nearest image but for roundings; where two are about equally near, either.
- */
+/* d brought to the nearest image but for roundings; if two are about equally near, either. */
 GOP_DEVICE float guessed_image(float d, float per)
 {
     const float big = 0x1.8p23f;

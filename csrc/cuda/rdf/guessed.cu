@@ -257,18 +257,6 @@ static gop_status rdf_guessed(gop_ctx *ctx, const gop_task *task, int64_t step)
                             (unsigned)l.blocks, 32 * WARPS, shared, s);
 }
 
-template <typename T> static gop_launch launch_of(int box, bool log, bool types)
-{
-#define PLACES(BOX, LOG)                                                                       \
-    {                                                                                          \
-        rdf_guessed<T, BOX, LOG, false>, rdf_guessed<T, BOX, LOG, true>                        \
-    }
-    static const gop_launch of[3][2][2] = {{PLACES(0, false), PLACES(0, true)},
-                                           {PLACES(1, false), PLACES(1, true)},
-                                           {PLACES(2, false), PLACES(2, true)}};
-    return of[box][log][types];
-}
-
 static gop_status rdf_guessed_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     const gop_frames *f = GOP_FRAMES(task);
@@ -317,8 +305,10 @@ static gop_status rdf_guessed_plan(const gop_ctx *ctx, const gop_task *task, gop
                             "%d of them, and edges that are even in r; got %lld frames",
                             (int)MOST_FRAMES, (long long)f->count);
     }
-    plan->launch =
-        (is_float ? launch_of<float> : launch_of<double>)(p->box, l.guess.is_log, p->types > 0);
+    static const gop_launch of[2][2][2][3] = {
+        {RDF_LAUNCHES(rdf_guessed, false, false), RDF_LAUNCHES(rdf_guessed, false, true)},
+        {RDF_LAUNCHES(rdf_guessed, true, false), RDF_LAUNCHES(rdf_guessed, true, true)}};
+    plan->launch = of[l.guess.is_log][p->types > 0][!is_float][p->box];
     return GOP_OK;
 }
 

@@ -43,12 +43,8 @@ static gop_status rdf_naive(gop_ctx *ctx, const gop_task *task, int64_t step)
 static gop_status rdf_naive_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
 {
     GOP_TRY(rdf_one_frame(task, "naive"));
-    static const gop_launch of_float[] = {rdf_naive<float, 0>, rdf_naive<float, 1>,
-                                          rdf_naive<float, 2>};
-    static const gop_launch of_double[] = {rdf_naive<double, 0>, rdf_naive<double, 1>,
-                                           rdf_naive<double, 2>};
-    const bool is_float = task->in[0].dtype == GOP_FLOAT32;
-    plan->launch = (is_float ? of_float : of_double)[task->geometry.pairs.box];
+    static const gop_launch of[2][3] = RDF_LAUNCHES(rdf_naive);
+    plan->launch = of[task->in[0].dtype == GOP_FLOAT64][task->geometry.pairs.box];
     plan->steps = ranges_of(task, NAIVE_POINTS, NAIVE_OTHERS);
     return GOP_OK;
 }

@@ -122,19 +122,6 @@ static gop_status rdf_persistent(gop_ctx *ctx, const gop_task *task, int64_t ste
                       l.bytes, x, l.ntiles, begin, end, l.copies);
 }
 
-/* By the box, then whether there are types, then where the counters are. */
-template <typename T> static gop_launch launch_of(int box, bool types, bool shared)
-{
-#define PLACES(BOX, TYPES)                                                                     \
-    {                                                                                          \
-        rdf_persistent<T, BOX, TYPES, false>, rdf_persistent<T, BOX, TYPES, true>              \
-    }
-    static const gop_launch of[3][2][2] = {{PLACES(0, false), PLACES(0, true)},
-                                           {PLACES(1, false), PLACES(1, true)},
-                                           {PLACES(2, false), PLACES(2, true)}};
-    return of[box][types][shared];
-}
-
 static gop_status rdf_persistent_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     GOP_TRY(rdf_one_frame(task, "persistent"));
@@ -156,8 +143,10 @@ static gop_status rdf_persistent_plan(const gop_ctx *ctx, const gop_task *task, 
     l.per_step = shared && is_float ? ITEMS : ITEMS_SLOW;
     if (l.per_step > l.blocks * ITEMS_BLOCK) l.per_step = l.blocks * ITEMS_BLOCK;
     plan->steps = l.items > l.per_step ? blocks_for(l.items, l.per_step) : 1;
-    plan->launch =
-        (is_float ? launch_of<float> : launch_of<double>)(p->box, p->types > 0, shared);
+    static const gop_launch of[2][2][2][3] = {
+        {RDF_LAUNCHES(rdf_persistent, false, false), RDF_LAUNCHES(rdf_persistent, false, true)},
+        {RDF_LAUNCHES(rdf_persistent, true, false), RDF_LAUNCHES(rdf_persistent, true, true)}};
+    plan->launch = of[p->types > 0][shared][!is_float][p->box];
     return GOP_OK;
 }
 

@@ -65,11 +65,7 @@ static gop_status rdf_shared(gop_ctx *ctx, const gop_task *task, int64_t step)
 static gop_status rdf_shared_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     GOP_TRY(rdf_one_frame(task, "shared"));
-    static const gop_launch of_float[] = {rdf_shared<float, 0>, rdf_shared<float, 1>,
-                                          rdf_shared<float, 2>};
-    static const gop_launch of_double[] = {rdf_shared<double, 0>, rdf_shared<double, 1>,
-                                           rdf_shared<double, 2>};
-    const bool is_float = task->in[0].dtype == GOP_FLOAT32;
+    static const gop_launch of[2][3] = RDF_LAUNCHES(rdf_shared);
     const int64_t *const shape = task->out[0].shape;
     const size_t bytes = (size_t)(shape[0] * shape[1]) * sizeof(unsigned);
     /* The tile takes its share, and a few bytes are the driver's own. */
@@ -81,7 +77,7 @@ static gop_status rdf_shared_plan(const gop_ctx *ctx, const gop_task *task, gop_
             "this device leaves %lld",
             (long long)bytes, (long long)room);
     GOP_OWN(shared_counters, plan)->bytes = bytes;
-    plan->launch = (is_float ? of_float : of_double)[task->geometry.pairs.box];
+    plan->launch = of[task->in[0].dtype == GOP_FLOAT64][task->geometry.pairs.box];
     plan->steps = ranges_of(task, SHARED_POINTS, SHARED_OTHERS);
     return GOP_OK;
 }

@@ -13,8 +13,7 @@
 
 /* ---- what is asked of a call ---- */
 
-/* Whether the tree's order gives the bits: floating-point accumulators, means that are no sums.
- */
+/* Whether the bits depend on the order: floating-point accumulators, means that are no sums. */
 static bool comes_in_order(const gop_task *task)
 {
     const gop_reduce_op op = task->call->params.reduce.op;
@@ -202,8 +201,7 @@ enum {
     SHORT_BYTES = 8 << 20 /* of all rows: memory is waited for, not what is sent */
 };
 
-/* To send accumulators takes longest here, and half of those of a row of 17 have no element.
- */
+/* Sending accumulators is slowest here, and half of those of a row of 17 have no element. */
 static int are_light(const gop_ctx *, const gop_task *task)
 {
     const int64_t count = task->geometry.reduction.count, item = item_of(task);
@@ -285,9 +283,8 @@ static const gop_candidate candidates[] = {
      .why =
          "of 40 leaves and more it takes 0.51 to 1.19 of the others' time, 0.92 in the median "
          "(35 drawn), of fewer 0.74 to 3.6, 1.29 (61), wider items in any order 0.95 to 2, "
-         "1.07 "
-         "(7), 49 to 53 columns of bytes 1.08 to 1.24 (3): H200, 2026-11-29; 23 columns of "
-         "float32 cut in two 21.5 for 12.0: H200, 2026-11-24"},
+         "1.07 (7), 49 to 53 columns of bytes 1.08 to 1.24 (3): H200, 2026-11-29; 23 columns "
+         "of float32 cut in two 21.5 for 12.0: H200, 2026-11-24"},
     {.row = &reduce_rows_row,
      .suits = are_short_rows,
      .when =
@@ -310,10 +307,9 @@ static const gop_candidate candidates[] = {
      .suits = are_few_leaves,
      .when =
          "up to 1024 leaves of 2048 elements; where order does not matter, of outputs of "
-         "several leaves not 2 to 8 of items up to 4 bytes (sums of bytes alone; 16 of "
-         "bytes, and of halves that any and all test), and not from 840 in all on, of "
-         "positions from 512, of any and all of items up to 8 bytes from 700, up to 2 bytes "
-         "from 320",
+         "several leaves not 2 to 8 of items up to 4 bytes (sums of bytes alone; 16 of bytes, "
+         "and of halves that any and all test), and not from 840 in all on, of positions from "
+         "512, of any and all of items up to 8 bytes from 700, up to 2 bytes from 320",
      .why = "all loads on their way at once: 10 float32 3.55 us, CuPy 3.48, a million 8.5, "
             "CuPy 9.1: H200, 2026-11-21 and 22; those leaves by vectorized .66 to .96 of its "
             "time (34 of 37 drawn), sums of larger items 1.06 to 1.3 (6 of 6), from 840 leaves "

@@ -304,10 +304,9 @@ static gop_status plan_of_map(const gop_ctx *ctx, const gop_task *task, gop_plan
     if (none || !are_near(task->geometry.reduction, ITEM))
         return gop_fail(
             GOP_REFUSED,
-            "reduce: this kernel needs neighbouring outputs to read neighbouring "
-            "elements, in runs of 32 or 64 bytes; or outputs of at most %d elements "
-            "whose elements lie at most %d bytes apart; or outputs of at most %d "
-            "neighbouring elements",
+            "reduce: this kernel needs neighbouring outputs to read neighbouring elements, in "
+            "runs of 32 or 64 bytes; or outputs of at most %d elements whose elements lie at "
+            "most %d bytes apart; or outputs of at most %d neighbouring elements",
             LANES, SECTOR, FEW_OWN);
     reduce_args &r = GOP_OWN(columns_launch, plan)->r;
     reduce_arguments(task, &r, plan);

@@ -130,8 +130,7 @@ struct exact_doubles {
         range.high = word + 1 > range.high ? word + 1 : range.high;
     }
 
-    /* Carries. The highest digit has the sign; if it does not fit in 32 bits, one more follows.
-     */
+    /* Carries. The highest digit has the sign; if it exceeds 32 bits, one more follows. */
     static GOP_DEVICE void carry(uint64_t *own, exact_range &range)
     {
         if (range.low > range.high) return;

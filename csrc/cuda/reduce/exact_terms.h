@@ -90,8 +90,7 @@ enum {
 /* What a thread has of its sum: words in shared memory, which of them may not be 0, and bins.
  * Bins are sums in registers of what rounding to their units leaves of each term, from the
  * first to the last; they are exact where that leaves nothing of any term, and fast. Most
- * arrays have few orders of magnitude, and need the words only for what bins have in the end.
- */
+ * arrays have few orders of magnitude, and need words only for what bins have in the end. */
 template <typename K> struct exact_own {
     typedef typename K::term term;
     uint64_t *words;
@@ -194,8 +193,7 @@ template <typename K> struct exact_own {
 };
 
 /* Adds a thread's own elements; the next loads are in flight while the last terms are added.
- * The words of a short sum have room for all carries, so these are resolved once, at the end.
- */
+ * The words of a short sum have room for all carries, which are resolved once, at the end. */
 template <typename K, int HOW, typename G>
 GOP_DEVICE void sum_own(exact_reader<K, HOW, G> &from, exact_own<K> &own, bool is_brief)
 {

@@ -125,8 +125,7 @@ static gop_status reduce_few_plan(const gop_ctx *, const gop_task *task, gop_pla
 extern const gop_row reduce_few_row = {
     .name = "few",
     .note = "a thread to a lane where leaves are few: all loads are under way at once, and up "
-            "to eight "
-            "leaves end in one launch",
+            "to eight leaves end in one launch",
     .role = GOP_CONFORMING,
     .plan = reduce_few_plan,
     .dtypes = GOP_EVERY_DTYPE,

@@ -3,8 +3,8 @@
  *
  * As on the CPU, every reduction turns elements into accumulators and folds those; minima,
  * maxima and positions are minima of keys (keys.h), integers in the order of the elements. The
- * kernels are templates over a map M of maps.h: its element type T, its fold F, and
- * of(x, k, key_flags), the accumulator of element x at position k.
+ * kernels are templates over a map M of sums.h or extremes.h: its element type T, its fold F,
+ * and of(x, k, key_flags), the accumulator of element x at position k.
  */
 #ifndef GOP_CUDA_REDUCE_FOLD_H
 #define GOP_CUDA_REDUCE_FOLD_H

@@ -1,10 +1,10 @@
 /*
- * keys.h - how elements are read, and the keys that they are compared by.
+ * keys.h - the keys and codes that elements are compared by, and their folds.
  */
 #ifndef GOP_CUDA_REDUCE_KEYS_H
 #define GOP_CUDA_REDUCE_KEYS_H
 
-#include "cuda/reduce/fold.h"
+#include "cuda/reduce/items.h"
 
 /* ---- folds of keys: the least, and where it is ---- */
 
@@ -65,20 +65,6 @@ template <typename K> struct best_fold {
         return b.key < a.key || (b.key == a.key && b.k < a.k) ? b : a;
     }
 };
-
-/* ---- key_flags say how items are read: uint8_t to uint64_t stand for integers, signed or not,
- * and for truth values ---- */
-
-GOP_DEVICE int32_t narrow(uint8_t x, int key_flags)
-{
-    const int32_t most = key_flags & TRUTH ? 1 : 0xff, sign = key_flags & UNSIGNED ? 0 : 0x80;
-    return ((x < most ? x : most) ^ sign) - sign;
-}
-GOP_DEVICE int32_t narrow(uint16_t x, int key_flags)
-{
-    const int32_t sign = key_flags & UNSIGNED ? 0 : 0x8000;
-    return (x ^ sign) - sign;
-}
 
 /* ---- keys; a NaN comes first whatever the key_flags ---- */
 

@@ -4,10 +4,7 @@
 #ifndef GOP_CUDA_REDUCE_LEAF_H
 #define GOP_CUDA_REDUCE_LEAF_H
 
-#include "cuda/reduce/fold.h"
-
-struct gather_packed; /* packed.h */
-struct gather_parts;
+#include "cuda/reduce/items.h"
 
 /* Adds neighbours, the elements from `at` on, to a thread's own. */
 template <typename M, typename V> GOP_DEVICE void

@@ -5,8 +5,7 @@
 #ifndef GOP_CUDA_REDUCE_NEIGHBOURS_H
 #define GOP_CUDA_REDUCE_NEIGHBOURS_H
 
-#include "cuda/reduce/finish.h"
-#include "cuda/reduce/packed.h"
+#include "cuda/reduce/extremes.h"
 
 /* What N items are loaded as: words, if parts of those are added. */
 template <typename M, int N, bool PARTS = __is_base_of(gather_parts, gather_of<M>)>

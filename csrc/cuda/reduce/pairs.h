@@ -43,8 +43,7 @@ template <typename T, int C, int MOST> struct pairs_of {
     };
 };
 
-/* The most elements of an output: two, or more if a thread has one column and so short loads.
- */
+/* The most elements of an output: two, or more if a thread has one column: short loads. */
 template <typename M, int C> constexpr int pairs_most()
 {
     if (C > 1 || sizeof(typename M::T) > 8 || sizeof(typename M::F::acc) > 8) return 2;

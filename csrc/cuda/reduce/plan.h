@@ -6,8 +6,7 @@
 
 #include "cuda/reduce/by_map.h"
 
-/* Whether a mean is that of an integer sum: it is if any sum of so many integers is a float64.
- */
+/* Whether a mean is that of an integer sum: if any sum of so many integers is a float64. */
 static inline bool reduce_mean_is_sum(const gop_task *task)
 {
     const int bits = 8 * (int)item_of(task);

@@ -128,10 +128,10 @@ static gop_status reduce_short_first(gop_ctx *ctx, const gop_task *task, int64_t
 }
 
 /* Sums and products of floats, whose order counts: other kernels are faster for the rest. */
-static const gop_launch sums[] = {REDUCE_NONE, REDUCE_FLOATS(reduce_short, sum_map)};
-static const gop_launch products[] = {REDUCE_NONE, REDUCE_FLOATS(reduce_short, prod_map)};
+static const gop_launch sums[] = {GOP_NONE9, REDUCE_FLOATS(reduce_short, sum_map)};
+static const gop_launch products[] = {GOP_NONE9, REDUCE_FLOATS(reduce_short, prod_map)};
 typedef int (*outputs_count)(int width);
-static const outputs_count outputs_of[] = {REDUCE_NONE, REDUCE_FLOATS(block_outputs, sum_map)};
+static const outputs_count outputs_of[] = {GOP_NONE9, REDUCE_FLOATS(block_outputs, sum_map)};
 
 static gop_status reduce_short_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
 {
@@ -170,8 +170,7 @@ static gop_status reduce_short_plan(const gop_ctx *, const gop_task *task, gop_p
 extern const gop_row reduce_short_row = {
     .name = "short",
     .note = "many outputs of few elements: a thread has loads of eight under way, and where "
-            "threads fold "
-            "each sends half of its values",
+            "threads fold each sends half of its values",
     .role = GOP_CONFORMING,
     .plan = reduce_short_plan,
     .dtypes = GOP_EVERY_DTYPE,

@@ -153,8 +153,7 @@ static gop_status reduce_thin_plan(const gop_ctx *ctx, const gop_task *task, gop
 extern const gop_row reduce_thin_row = {
     .name = "thin",
     .note = "few columns: rows that follow each other are read as one line, and columns are "
-            "told apart "
-            "when lanes meet",
+            "told apart when lanes meet",
     .role = GOP_CONFORMING,
     .plan = reduce_thin_plan,
     .dtypes = GOP_EVERY_DTYPE,

@@ -312,8 +312,7 @@ static gop_status reduce_tree_plan(const gop_ctx *ctx, const gop_task *task, gop
 extern const gop_row reduce_tree_row = {
     .name = "tree",
     .note = "a warp to a leaf, four lanes a thread: shuffles instead of shared memory, sixteen "
-            "loads "
-            "in flight, and an order that no grid can change",
+            "loads in flight, and an order that no grid can change",
     .role = GOP_CONFORMING,
     .plan = reduce_tree_plan,
     .dtypes = GOP_EVERY_DTYPE,

@@ -42,8 +42,10 @@ struct vectorized_kernels {
         gop_launch alone, shared;
     } lines[3];
 };
-template <typename F> struct reduce_by_map; /* by_map.h */
-extern const reduce_by_map<const vectorized_kernels *> reduce_vectorized_kernels;
+/* Those of map M: in vectorized.cu, vectorized_keys.cu. */
+template <typename M> struct vectorized_of {
+    static const vectorized_kernels kernels;
+};
 
 gop_status reduce_vectorized_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan);
 

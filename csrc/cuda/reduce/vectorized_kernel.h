@@ -1,16 +1,19 @@
 /*
- * vectorized_kernel.h - a warp to a leaf of the tree, 16 bytes a load.
+ * vectorized_kernel.h - a warp to a leaf of the tree, 16 bytes a load, and its launches.
  *
  * The tree's neighbouring lanes are neighbours in memory, so a thread may load 16 bytes of them
  * at once, and a block folds up to 64 leaves before it writes. In lines with gaps, or in rows
  * shorter than a leaf, a thread loads what neighbours a line can be divided into. What becomes
- * of an element is the map's (maps.h), what is stored of a root finish.h's.
+ * of an element is the map's (sums.h, extremes.h), as is what is stored of a root.
  */
 #ifndef GOP_CUDA_REDUCE_VECTORIZED_KERNEL_H
 #define GOP_CUDA_REDUCE_VECTORIZED_KERNEL_H
 
+#include <type_traits>
+
 #include "cuda/common/l2_policy.h"
 #include "cuda/reduce/leaf.h"
+#include "cuda/reduce/root.h"
 #include "cuda/reduce/vectorized.h"
 
 enum { LINES = LEAF / LINE + 2 }; /* of a leaf, at most */
@@ -163,5 +166,52 @@ __global__ void __launch_bounds__(TEAMS * 32, vectorized_blocks<M, W>())
         node = node == nodes[0] ? nodes[1] : nodes[0];
     }
 }
+
+/* ---- launches ---- */
+
+template <typename M, typename A, int N, int W>
+static gop_status reduce_vectorized(gop_ctx *ctx, const gop_task *task, int64_t)
+{
+    const vectorized_launch<A> &own = *GOP_OWN(const vectorized_launch<A>, task->plan);
+    const A r = reduce_addressed(task, own.r);
+    GOP_TRY(GOP_LAUNCH_FIRST(ctx, task, r.leaves > 1, (reduce_vectorized_kernel<M, A, N, W>),
+                             dim3(own.blocks), dim3(TEAMS * 32), 0, r, own.groups));
+    return reduce_fold_leaves<typename M::F>(ctx, r);
+}
+
+template <typename M> static constexpr vectorized_kernels kernels_of_map(void)
+{
+    enum {
+        ITEM = sizeof(typename M::T),
+        NEAR = lanes_of<typename M::T>::N,
+        ALL = M::F::ORDERED ? NEAR : 16 / ITEM,
+        LEAST = ITEM < 4 ? NEAR : 1, /* neighbours; a line may have any number of them */
+        /* Outputs have many elements: means of integers that are not those of a sum. */
+        LONG = M::F::ORDERED && std::is_integral<typename M::T>::value && ITEM < 8
+    };
+    vectorized_kernels k = {ITEM, M::F::ORDERED, vectorized_blocks<M, 32>()};
+    k.unaligned = reduce_vectorized<M, reduce_brief, ANYWHERE, 32>;
+    /* Long items are as fast at any address, positions of complex ones twice as fast. */
+    if constexpr (ITEM < 8) k.whole = reduce_vectorized<M, reduce_brief, WHOLE, 32>;
+    else k.whole = k.unaligned;
+    k.lines[0] = {ALL, reduce_vectorized<M, reduce_lined, ALL, 32>};
+    k.lines[1] = {NEAR, reduce_vectorized<M, reduce_lined, NEAR, 32>};
+    k.lines[2] = {LEAST, reduce_vectorized<M, reduce_lined, LEAST, 32>};
+    if constexpr (NEAR > 1 && !LONG) {
+        k.shared = reduce_vectorized<M, reduce_brief, ANYWHERE, SHARED>;
+        k.lines[0].shared = reduce_vectorized<M, reduce_lined, ALL, SHARED>;
+        k.lines[1].shared = reduce_vectorized<M, reduce_lined, NEAR, SHARED>;
+    }
+    return k;
+}
+template <typename M> const vectorized_kernels vectorized_of<M>::kernels = kernels_of_map<M>();
+
+/* Instances for a map, and for its maps of some types. */
+/* clang-format off */
+#define OF(...) template struct vectorized_of<__VA_ARGS__>;
+#define OF_WHOLE(map) OF(map<uint8_t>) OF(map<uint16_t>) OF(map<uint32_t>) OF(map<uint64_t>)
+#define OF_REAL(map) OF(map<float16>) OF(map<bfloat16>) OF(map<float>) OF(map<double>)
+#define OF_COMPLEX(map) OF(map<complex64>) OF(map<complex128>)
+/* clang-format on */
 
 #endif

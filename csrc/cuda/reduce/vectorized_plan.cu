@@ -13,6 +13,11 @@ enum {
     LONG = 16 << 10 /* bytes of a row up to which a warp may have it alone */
 };
 
+template <typename M> static constexpr const vectorized_kernels *kernels_of =
+    &vectorized_of<M>::kernels;
+static const reduce_by_map<const vectorized_kernels *> kernels =
+    REDUCE_BY_MAP(kernels_of, kernels_of<mean_map<uint32_t>>);
+
 /* Blocks of a map that the device holds at once. */
 static int64_t blocks_held(const gop_ctx *ctx, const vectorized_kernels &k)
 {
@@ -124,7 +129,7 @@ static gop_status plan_lines(const gop_ctx *ctx, const gop_task *task,
 
 gop_status reduce_vectorized_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    const vectorized_kernels *const found = reduce_of_call(reduce_vectorized_kernels, task);
+    const vectorized_kernels *const found = reduce_of_call(kernels, task);
     GOP_TRY(reduce_unmasked(task, found));
     const vectorized_kernels &k = *found;
     const gop_reduction &g = task->geometry.reduction;

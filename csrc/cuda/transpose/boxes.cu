@@ -309,8 +309,7 @@ bool transpose_boxes(const gop_task *task, const gop_permutation &g, int item, i
         set_from(g, count, from, to, box, item, place, false, p);
     set_fetches(g, count, from, box, item, p);
     /* Chooses the swizzle with the fewest bank conflicts; it never splits items, nor pieces of
-     * 16 bytes if that is as good. It costs instructions, so two-way conflicts are left alone.
-     */
+     * 16 bytes if that is as good. It costs instructions, so two-way conflicts stay. */
     int first[32];
     const int lanes = first_places(*p, item, first), plain = transpose_turns(first, lanes, 0);
     p->turn = 0;

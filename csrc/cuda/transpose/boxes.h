@@ -212,8 +212,7 @@ static inline size_t box_shared(const box_form &p)
     return (size_t)p.bytes + from * (size_t)p.lines + sizeof(line_start) * (size_t)p.to_lines;
 }
 
-/* The first address of the input, and the one behind its last: no piece is read across these.
- */
+/* The input's first address, and the one behind its last: no piece is read across these. */
 struct span {
     uintptr_t first, end;
 };

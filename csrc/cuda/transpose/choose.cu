@@ -226,8 +226,7 @@ static const gop_candidate candidates[] = {
     {.row = &transpose_shifted_row,
      .suits = are_not_few_bytes,
      .when = "items of a byte, 160 KiB or more, and of two, in runs that fill half of all its "
-             "tiles, "
-             "0.45 of two bytes where rows of the output do not start at multiples of 8",
+             "tiles, 0.45 of two bytes where rows of the output do not start at multiples of 8",
      .why = "0.5 to 0.75 full 0.65 of copy, boxed 0.55; less than half full 0.46 for 0.63, 26 "
             "of 29 calls: H200, 2026-11-24; 0.45 to 0.5 full 0.82 to 0.95 of boxed's and "
             "gathered's time (6 drawn): H200, 2026-11-29",

@@ -54,8 +54,7 @@ GOP_DEVICE void read_piece(copies &c, char *raw, const char *in, own_piece piece
                reinterpret_cast<const uint4 *>(at - shift), true);
 }
 
-/* Reads a box at the end of the input: pieces that are only partly there are read byte by byte.
- */
+/* Reads a box at the end of the input: pieces that are partly there are read byte by byte. */
 GOP_DEVICE void read_last_box(copies &c, char *raw, const char *in, const gathering &p,
                               span whole)
 {

@@ -89,8 +89,7 @@ static bool add_axis(box_step *axes, int *count, const placed_axis &axis, int64_
     return true;
 }
 
-/* Adds four items to a box that cuts lines, if the last one reaches back by less than a word.
- */
+/* Adds four items to a box that cuts lines, if the last one reaches back less than a word. */
 static void widen_cut(const gop_permutation &g, int count, const int *to, int item,
                       int64_t *box)
 {

@@ -34,14 +34,16 @@ void transpose_order(const gop_permutation &g, int *order);
  * them. */
 int64_t transpose_alignment(const gop_task *task, int64_t items, int item);
 
-/* The launch for items of so many bytes: f is a template over their type, and over the further
- * arguments. */
+/* The launch for items of so many bytes, 16 or at most 8: f is a template over their type, and
+ * over the further arguments. */
 #define TRANSPOSE_BY_ITEM(item, f, ...)                                                        \
+    ((item) == 16 ? f<complex128, ##__VA_ARGS__>                                               \
+                  : TRANSPOSE_BY_SMALL_ITEM(item, f, ##__VA_ARGS__))
+#define TRANSPOSE_BY_SMALL_ITEM(item, f, ...)                                                  \
     ((item) == 1   ? f<uint8_t, ##__VA_ARGS__>                                                 \
      : (item) == 2 ? f<uint16_t, ##__VA_ARGS__>                                                \
      : (item) == 4 ? f<uint32_t, ##__VA_ARGS__>                                                \
-     : (item) == 8 ? f<uint64_t, ##__VA_ARGS__>                                                \
-                   : f<complex128, ##__VA_ARGS__>)
+                   : f<uint64_t, ##__VA_ARGS__>)
 
 /* The dtypes of items of 1 and 2 bytes, and of 8 and less. */
 enum : uint32_t {

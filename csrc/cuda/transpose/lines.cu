@@ -225,8 +225,7 @@ static gop_status transpose_lines_plan(const gop_ctx *, const gop_task *task, go
 
 extern const gop_row transpose_lines_row = {
     .name = "lines",
-    .note = "the fastest axis stays: lines are copied 16 bytes a thread, past shared "
-            "memory",
+    .note = "the fastest axis stays: lines are copied 16 bytes a thread, past shared memory",
     .role = GOP_CONFORMING,
     .plan = transpose_lines_plan,
     .dtypes = GOP_EVERY_DTYPE,

@@ -62,8 +62,7 @@ static gop_status transpose_packed_plan(const gop_ctx *, const gop_task *task, g
 
 extern const gop_row transpose_packed_row = {
     .name = "packed",
-    .note = "words of 2 or 4 small items, turned in registers: banks and accesses are "
-            "words",
+    .note = "words of 2 or 4 small items, turned in registers: banks and accesses are words",
     .role = GOP_CONFORMING,
     .plan = transpose_packed_plan,
     .dtypes = TRANSPOSE_SMALL,

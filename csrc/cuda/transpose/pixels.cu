@@ -159,10 +159,7 @@ static gop_status transpose_pixels_plan(const gop_ctx *, const gop_task *task, g
     for (int k = 0; k < last; k++) g.in[k] /= CHANNELS, g.out[k] /= CHANNELS;
     g.size /= CHANNELS;
     g.rank = last;
-    return item == 1   ? plan_pixels<uint8_t>(task, g, plan)
-           : item == 2 ? plan_pixels<uint16_t>(task, g, plan)
-           : item == 4 ? plan_pixels<uint32_t>(task, g, plan)
-                       : plan_pixels<uint64_t>(task, g, plan);
+    return TRANSPOSE_BY_SMALL_ITEM(item, plan_pixels)(task, g, plan);
 }
 
 extern const gop_row transpose_pixels_row = {

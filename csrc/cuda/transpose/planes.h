@@ -48,35 +48,18 @@ gop_status transpose_planes(const gop_permutation &g, int side, planes *p);
 
 /* ---- tunables: items along a tile, and rows of a block ---- */
 
-#define TRANSPOSE_SIDES                                                                        \
-    {                                                                                          \
-        "side", 3,                                                                             \
-        {                                                                                      \
-            32, 16, 64                                                                         \
-        }                                                                                      \
-    }
-#define TRANSPOSE_ROWS                                                                         \
-    {                                                                                          \
-        "rows", 4,                                                                             \
-        {                                                                                      \
-            8, 2, 4, 16                                                                        \
-        }                                                                                      \
-    }
+/* clang-format off */
+#define TRANSPOSE_SIDES {"side", 3, {32, 16, 64}}
+#define TRANSPOSE_ROWS {"rows", 4, {8, 2, 4, 16}}
+/* clang-format on */
 
 /* The launch for a tile's side: f is a template over the item's type and the side. There is
  * none for 64 by 64 items of 16 bytes: a block has 48 KiB. */
 #define TRANSPOSE_BY_SIDE(item, side, f)                                                       \
-    ((side) == 16   ? TRANSPOSE_ITEM_AND_SIDE(item, f, 16)                                     \
-     : (side) == 32 ? TRANSPOSE_ITEM_AND_SIDE(item, f, 32)                                     \
+    ((side) == 16   ? TRANSPOSE_BY_ITEM(item, f, 16)                                           \
+     : (side) == 32 ? TRANSPOSE_BY_ITEM(item, f, 32)                                           \
      : (item) == 16 ? nullptr                                                                  \
-                    : TRANSPOSE_SMALLER_AND_SIDE(item, f, 64))
-#define TRANSPOSE_SMALLER_AND_SIDE(item, f, side)                                              \
-    ((item) == 1   ? f<uint8_t, side>                                                          \
-     : (item) == 2 ? f<uint16_t, side>                                                         \
-     : (item) == 4 ? f<uint32_t, side>                                                         \
-                   : f<uint64_t, side>)
-#define TRANSPOSE_ITEM_AND_SIDE(item, f, side)                                                 \
-    ((item) == 16 ? f<complex128, side> : TRANSPOSE_SMALLER_AND_SIDE(item, f, side))
+                    : TRANSPOSE_BY_SMALL_ITEM(item, f, 64))
 
 /* The planes of a tile whose side and rows are tunables; `launch` is what TRANSPOSE_BY_SIDE
  * found. */

@@ -12,8 +12,7 @@
  */
 #include "cuda/transpose/tiling.h"
 
-/* SIDE by SIDE items are read; if rows are moved back, SIDE - SECTOR items along y are written.
- */
+/* SIDE by SIDE items are read; if rows are moved back, SIDE - SECTOR along y are written. */
 template <typename T> struct sectored_tile {
     enum {
         SIDE = sizeof(T) <= 8 ? 64 : 32,

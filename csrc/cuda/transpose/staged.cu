@@ -38,8 +38,7 @@ static gop_status transpose_staged_plan(const gop_ctx *, const gop_task *task, g
 
 extern const gop_row transpose_staged_row = {
     .name = "staged",
-    .note = "copy through shared memory by blocks: the price of the detour and its "
-            "barrier",
+    .note = "copy through shared memory by blocks: the price of the detour and its barrier",
     .role = GOP_YARDSTICK,
     .lecture = TRANSPOSE_LECTURE,
     .plan = transpose_staged_plan,

@@ -129,11 +129,11 @@ static gop_status transpose_vectorized(gop_ctx *ctx, const gop_task *task, int64
 
 /* The tiles: bytes of an item, items on a side, and the launches for runs that are single axes
  * and for joined ones. */
-#define TILE(T, side, threads)                                                                 \
-    {                                                                                          \
-        sizeof(T), side, transpose_vectorized<T, side, threads, false>,                        \
-            transpose_vectorized<T, side, threads, true>                                       \
-    }
+/* clang-format off */
+#define TILE(T, side, threads) \
+    {sizeof(T), side, transpose_vectorized<T, side, threads, false>, \
+     transpose_vectorized<T, side, threads, true>}
+/* clang-format on */
 static const struct {
     int item, side;
     gop_launch single, joined;
@@ -156,9 +156,8 @@ static gop_status plan_tiles(const gop_permutation &g, int item, int side, gop_p
     }
     return gop_fail(
         GOP_REFUSED,
-        "transpose: the vectorized kernel has no tiles of %d items of %d bytes on a "
-        "side",
-        side, item);
+        "transpose: the vectorized kernel has no tiles of %d items of %d bytes on a side", side,
+        item);
 }
 
 /* Unless a side was given, runs may be shorter than the tile, but must fill half of it. */

@@ -188,6 +188,7 @@ GOP_SIM_PLACE(gop_sim_grid_size)
 #define GOP_LAUNCH_FIRST(ctx, task, is_followed, ...)                                          \
     ((void)(task), GOP_LAUNCH_FOLLOWED(ctx, is_followed, __VA_ARGS__))
 #define GOP_LAUNCH_EARLY GOP_LAUNCH
+GOP_DEVICE void launch_dependents(void) {}
 GOP_DEVICE void grid_dependency_sync(void) {}
 /* One block ends before the next starts, so a grid with a grid barrier has one block. An
  * imagined GPU is assumed to hold one block per multiprocessor. */

@@ -1,99 +1,14 @@
 /*
- * maps.h - the accumulator of an element in each reduction, and of a thread's own elements.
+ * extremes.h - minima and maxima, any and all, and positions: the key of an element, that of a
+ * thread's own elements, and what is stored of a root.
  */
-#ifndef GOP_CUDA_REDUCE_MAPS_H
-#define GOP_CUDA_REDUCE_MAPS_H
+#ifndef GOP_CUDA_REDUCE_EXTREMES_H
+#define GOP_CUDA_REDUCE_EXTREMES_H
 
 #include <type_traits>
 
 #include "cuda/reduce/finish.h"
-#include "cuda/reduce/packed.h"
-
-/* ---- sums; means whose sum is exact; products ---- */
-
-/* INTEGER for integers, which stand for truth values too; else what an item is computed in. */
-template <typename T, typename INTEGER> using computed_or =
-    std::conditional_t<std::is_integral<T>::value, INTEGER, compute_t<T>>;
-
-/* What an item is added as: integers modulo 2^64, signed or not. */
-template <typename T> GOP_DEVICE computed_or<T, uint64_t> widen(T x, int key_flags)
-{
-    if constexpr (!std::is_integral<T>::value || sizeof(T) == 8) return load(x);
-    else if constexpr (sizeof(T) < 4) return (uint64_t)(int64_t)narrow(x, key_flags);
-    else {
-        const uint32_t high = key_flags & UNSIGNED ? 0 : (uint32_t)((int32_t)x >> 31);
-        return (uint64_t)high << 32 | x;
-    }
-}
-
-template <typename E> struct sum_map {
-    typedef E T;
-    typedef sum_fold<computed_or<E, uint64_t>> F;
-    static GOP_DEVICE typename F::acc of(E x, int64_t, int key_flags)
-    {
-        return widen(x, key_flags);
-    }
-};
-
-template <typename E> struct prod_map {
-    typedef E T;
-    typedef prod_fold<computed_or<E, uint64_t>> F;
-    static GOP_DEVICE typename F::acc of(E x, int64_t, int key_flags)
-    {
-        return widen(x, key_flags);
-    }
-};
-
-/* ---- sums of squares |x|^2, for norms; means of integers whose sum may not fit a float64
- * ---- */
-
-/* An item as a floating-point number. */
-template <typename T> GOP_DEVICE computed_or<T, double> number(T x, int key_flags)
-{
-    if constexpr (!std::is_integral<T>::value) return load(x);
-    else if constexpr (sizeof(T) < 4) return (double)narrow(x, key_flags);
-    else if constexpr (sizeof(T) == 8)
-        return key_flags & UNSIGNED ? (double)x : (double)(int64_t)x;
-    else {
-        /* x as the lowest bits of 2^52 + x, signed ones shifted by 2^31: conversions are slow
-         * on an SM. */
-        const uint32_t sign = key_flags & UNSIGNED ? 0 : 0x80000000u;
-        const uint64_t base = UINT64_C(0x4330000000000000) | sign, bits = base ^ x;
-        double from, to;
-        __builtin_memcpy(&from, &base, 8);
-        __builtin_memcpy(&to, &bits, 8);
-        return to - from;
-    }
-}
-
-template <typename R> GOP_DEVICE R squared(R x)
-{
-    return x * x;
-}
-template <typename P> GOP_DEVICE P squared(complex<P> x)
-{
-    return x.re * x.re + x.im * x.im;
-}
-
-template <typename E> struct square_map {
-    typedef E T;
-    typedef sum_fold<decltype(squared(number(E(), 0)))> F;
-    static GOP_DEVICE typename F::acc of(E x, int64_t, int key_flags)
-    {
-        return squared(number(x, key_flags));
-    }
-};
-
-template <typename E> struct mean_map {
-    typedef E T;
-    typedef sum_fold<double> F;
-    static GOP_DEVICE double of(E x, int64_t, int key_flags) { return number(x, key_flags); }
-};
-
-/* Such means: of 8-byte items, or of more than 2^21 smaller ones. */
-template <typename M> inline constexpr bool is_mean = false;
-template <typename E> inline constexpr bool is_mean<mean_map<E>> = true;
-template <typename M> inline constexpr bool is_long = is_mean<M> && sizeof(typename M::T) < 8;
+#include "cuda/reduce/keys.h"
 
 /* ---- min, max; any and all: the maximum and the minimum of truth values ---- */
 
@@ -176,7 +91,7 @@ template <typename E> struct gather_least {
     static GOP_DEVICE void add(float &to, E x, int, int key_flags)
     {
         const uint32_t sign = (uint32_t)(key_flags & FLIP) << 31;
-        to = least_of(to, gop_bits_to_float(gop_float_to_bits(widen(x, 0)) ^ sign));
+        to = least_of(to, gop_bits_to_float(gop_float_to_bits(load(x)) ^ sign));
     }
     static GOP_DEVICE int32_t root(float from, int64_t, int key_flags)
     {
@@ -209,18 +124,50 @@ template <> struct gather_of<extreme_map<double>> {
         return C::key(from.nan ? C::unset() : least, key_flags);
     }
 };
+/* The same of items of one or two bytes: two codes at once. */
+GOP_DEVICE uint32_t least_halves(uint32_t a, uint32_t b)
+{
+#ifdef __CUDA_ARCH__
+    return __vminu2(a, b);
+#else
+    const uint32_t low = (a & 0xffff) < (b & 0xffff) ? a & 0xffff : b & 0xffff;
+    return low | ((a >> 16) < (b >> 16) ? a >> 16 : b >> 16) << 16;
+#endif
+}
+
+template <typename W> struct gather_code : gather_packed {
+    typedef uint32_t acc; /* in each half a code */
+    static GOP_DEVICE acc none() { return ~0u; }
+    static GOP_DEVICE void add(acc &to, W x, int, int key_flags)
+    {
+        to = least_halves(to, code_of(x, key_flags).bits | 0xffff0000u);
+    }
+    static GOP_DEVICE void add_word(acc &to, uint32_t word, int key_flags)
+    {
+        const uint32_t signs = sign_bits<W>::IN_WORD;
+        const uint32_t sizes = sizeof(W) > 1 && key_flags & SIZES ? ~signs : ~0u;
+        const uint32_t codes = (word & sizes) ^ (key_flags & UNSIGNED ? 0u : signs) ^
+                               -(uint32_t)(key_flags & FLIP);
+        if constexpr (sizeof(W) == 2) to = least_halves(to, codes);
+        else to = least_halves(least_halves(to, codes & 0x00ff00ffu), codes >> 8 & 0x00ff00ffu);
+    }
+    /* Without elements it is no less than any code. */
+    static GOP_DEVICE code<uint32_t> root(acc from, int64_t, int)
+    {
+        const uint32_t high = from >> 16, low = from & 0xffff;
+        return {high < low ? high : low};
+    }
+};
 /* clang-format off */
 template <> struct gather_of<extreme_map<float>> : gather_least<float> {};
 template <> struct gather_of<extreme_map<float16>> : gather_least<float16> {};
 template <> struct gather_of<extreme_map<bfloat16>> : gather_least<bfloat16> {};
-template <> struct gather_of<sum_map<uint8_t>> : gather_sum<uint8_t> {};
-template <> struct gather_of<sum_map<uint16_t>> : gather_sum<uint16_t> {};
 template <> struct gather_of<extreme_map<uint8_t>> : gather_code<uint8_t> {};
 template <> struct gather_of<extreme_map<uint16_t>> : gather_code<uint16_t> {};
 /* clang-format on */
 
-/* A thread meets its elements in order, so a new one must be less than the best so far, or a
- * NaN; after a NaN nothing counts. */
+/* A thread meets its elements in order, so a new one must be less than the best so far, or
+ * a NaN; after a NaN nothing counts. */
 template <typename E> struct gather_of<position_map<E>> {
     typedef compared<E> C;
     struct acc {
@@ -247,7 +194,7 @@ template <typename E> struct gather_of<position_map<E>> {
     }
 };
 
-/* The position of the minimum for items of one or two bytes: no key of theirs is INT32_MAX. */
+/* The position of the minimum of items of one or two bytes: none has the key INT32_MAX. */
 template <typename W> struct gather_place : gather_parts {
     struct acc {
         int32_t best;
@@ -281,10 +228,134 @@ template <> struct gather_of<position_map<uint8_t>> : gather_place<uint8_t> {};
 template <> struct gather_of<position_map<uint16_t>> : gather_place<uint16_t> {};
 /* clang-format on */
 
-/* Positions are along one axis and without a mask, but for complex minima, which are found by
- * position. */
+/* Positions are along one axis and without a mask, but for complex minima, which are found
+ * by position. */
 template <typename M> inline constexpr bool is_plain = false;
 template <typename E> inline constexpr bool is_plain<position_map<E>> = true;
 template <typename P> inline constexpr bool is_plain<position_map<complex<P>>> = false;
+
+/* ---- minima, maxima, any, all: back from keys and codes ---- */
+
+GOP_DEVICE bool is_truth(const reduce_operands &r)
+{
+    return r.op == GOP_ANY || r.op == GOP_ALL;
+}
+
+/* The bits to store for a minimum, maximum, any or all. */
+GOP_DEVICE int32_t stored(const reduce_operands &r, int32_t key)
+{
+    if (r.dtype == GOP_FLOAT16) return store<float16>(from_key(key, r.key_flags)).bits;
+    if (r.dtype == GOP_BFLOAT16) return store<bfloat16>(from_key(key, r.key_flags)).bits;
+    return (int32_t)gop_float_to_bits(from_key(key, r.key_flags));
+}
+GOP_DEVICE int64_t stored(const reduce_operands &r, int64_t key)
+{
+    const double value = from_key(key, r.key_flags);
+    int64_t bits;
+    __builtin_memcpy(&bits, &value, 8);
+    return bits;
+}
+GOP_DEVICE code<uint32_t> recoded(const reduce_operands &r, uint32_t bits)
+{
+    return {bits ^ r.coded};
+}
+GOP_DEVICE code<uint64_t> recoded(const reduce_operands &r, uint64_t bits)
+{
+    return {bits ^ ((uint64_t)r.coded << 32 | (uint32_t) - (r.key_flags & FLIP))};
+}
+/* The bits to store for a code. `any` of no element is false: the identity has more bits
+ * than a code. */
+template <typename W> GOP_DEVICE W stored(const reduce_operands &r, code<W> least)
+{
+    const code<W> zero = recoded(r, W(0));
+    if (r.out_dtype == GOP_BOOL) return r.key_flags & FLIP ? least < zero : least.bits != 0;
+    return recoded(r, least.bits).bits;
+}
+
+GOP_DEVICE int32_t with_initial(const reduce_operands &r, int32_t key)
+{
+    if (!r.has_initial) return key;
+    float initial = float(r.initial.f[0]);
+    if (r.dtype == GOP_FLOAT16) initial = load(store<float16>(initial));
+    if (r.dtype == GOP_BFLOAT16) initial = load(store<bfloat16>(initial));
+    return min_fold<int32_t>::fold(key, key_of(initial, r.key_flags));
+}
+GOP_DEVICE int64_t with_initial(const reduce_operands &r, int64_t key)
+{
+    if (!r.has_initial) return key;
+    return min_fold<int64_t>::fold(key, key_of(r.initial.f[0], r.key_flags));
+}
+template <typename W> GOP_DEVICE code<W> with_initial(const reduce_operands &r, code<W> least)
+{
+    if (!r.has_initial || is_truth(r)) return least;
+    return min_fold<code<W>>::fold(least, recoded(r, (W)r.initial.u));
+}
+
+/* Bytes of an output whose code has four. */
+GOP_DEVICE int stored_bytes(const reduce_operands &r)
+{
+    const int out = r.out_dtype;
+    if (out == GOP_BOOL || out == GOP_INT8 || out == GOP_UINT8) return 1;
+    return out == GOP_INT32 || out == GOP_UINT32 ? 4 : 2;
+}
+
+template <typename G> GOP_DEVICE void finish(const reduce_args_of<G> &r, int64_t o, int32_t key)
+{
+    const int64_t at = out_of(r, o);
+    const int32_t bits = stored(r, with_initial(r, key));
+    if (r.out_dtype == GOP_FLOAT32) put(r, at, bits);
+    else put(r, at, (int16_t)bits);
+}
+template <typename G> GOP_DEVICE void finish(const reduce_args_of<G> &r, int64_t o, int64_t key)
+{
+    put(r, out_of(r, o), stored(r, with_initial(r, key)));
+}
+template <typename G>
+GOP_DEVICE void finish(const reduce_args_of<G> &r, int64_t o, code<uint32_t> least)
+{
+    const int64_t at = out_of(r, o);
+    const uint32_t bits = stored(r, with_initial(r, least));
+    const int bytes = stored_bytes(r);
+    if (bytes == 4) put(r, at, bits);
+    else if (bytes == 2) put(r, at, (uint16_t)bits);
+    else put(r, at, (uint8_t)bits);
+}
+template <typename G>
+GOP_DEVICE void finish(const reduce_args_of<G> &r, int64_t o, code<uint64_t> least)
+{
+    const int64_t at = out_of(r, o);
+    const uint64_t bits = stored(r, with_initial(r, least));
+    if (r.out_dtype == GOP_BOOL) put(r, at, (uint8_t)bits);
+    else put(r, at, bits);
+}
+
+/* ---- positions; complex minima and maxima are read back from where they are ---- */
+
+template <typename T, typename G, typename K>
+GOP_DEVICE void finish_complex(const reduce_args_of<G> &r, int64_t o, best<K> found)
+{
+    T value;
+    take(value, r.initial);
+    const K initial = key_of(value, r.key_flags);
+    /* NumPy compares initial first, so it wins if equal. */
+    if (!r.has_initial || (found.k != INT64_MAX && found.key < initial))
+        value = static_cast<const T *>(
+            r.a)[place_of(r.g, 0, r.g.kept, o).in +
+                 place_of(r.g, r.g.kept, r.g.kept + r.g.reduced, found.k).in];
+    put(r, out_of(r, o), value);
+}
+
+template <typename G>
+GOP_DEVICE void finish(const reduce_args_of<G> &r, int64_t o, best<int64_t> found)
+{
+    if (r.op == GOP_ARGMIN || r.op == GOP_ARGMAX) put(r, out_of(r, o), found.k);
+    else finish_complex<complex64>(r, o, found);
+}
+template <typename G>
+GOP_DEVICE void finish(const reduce_args_of<G> &r, int64_t o, best<key128> found)
+{
+    if (r.op == GOP_ARGMIN || r.op == GOP_ARGMAX) put(r, out_of(r, o), found.k);
+    else finish_complex<complex128>(r, o, found);
+}
 
 #endif
