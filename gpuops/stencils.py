@@ -222,7 +222,8 @@ def _plain(A, vector) -> tuple[tuple, dict[str, Any]]:
 
 
 def _grid(op: str, shape) -> tuple[int, ...]:
-    several = isinstance(shape, (tuple, list)) or getattr(shape, "ndim", 0) == 1
+    is_vector = isinstance(shape, np.ndarray) and shape.ndim == 1
+    several = is_vector or isinstance(shape, (tuple, list))
     extents = shape if several else (shape,)
     grid = tuple(_road.index(op, "an extent of shape", n) for n in extents)
     if not 1 <= len(grid) <= 3 or min(grid) < 0 or math.prod(grid) >= 1 << 62:

@@ -105,9 +105,9 @@ typedef struct gop_request {
     PyObject *finish; /* makes the caller's result from the core's, or NULL */
     int is_read;      /* the arrays are read, and no code of the caller's ran since */
     int is_scalar;    /* a result without axes becomes a number */
-    int is_elementwise;  /* operands of one layout may be read as lines */
-    int is_lines;        /* and they are: the result gets the shape of the first */
-    int spreads;      /* the result may be repeated over a larger `out` */
+    int is_elementwise; /* operands of one layout may be read as lines */
+    int is_lines;       /* and they are: the result gets the shape of the first */
+    int spreads;        /* the result may be repeated over a larger `out` */
 } gop_request;
 
 /* ---- operands.c: arrays of NumPy, and the arrays of a request ---- */

@@ -233,23 +233,47 @@ static void FN(spread)(int64_t rows, int64_t cols, const R *block, R *out, const
         }
 }
 
+/* Computes rows x cols outputs over kc values of l, as many rows at a time as registers allow.
+ */
+static void FN(direct_panels)(int64_t rows, int64_t cols, int64_t kc, const R *a, const R *b,
+                              R *out, const direct *p, R *own, int is_first)
+{
+    const int is_narrow = EACH * cols <= FN(LANES) && p->s.k >= LONG_ROW;
+    const int64_t most = is_narrow ? FN(NARROW_MR) : FN(MR);
+    const int64_t panels = (rows + most - 1) / most;
+    for (int64_t panel = 0; panel < panels; panel++) {
+        const int64_t i = rows * panel / panels, to = rows * (panel + 1) / panels;
+        const R *const from = a + EACH * i * p->s.a_row;
+        R *const to_row = out + EACH * i * p->s.out_row;
+        if (p->spreads) {
+            direct apart = *p; /* whose sums `own` holds before they are spread */
+            apart.s.out_row = p->tile_row;
+            FN(direct_panel)((int)(to - i), cols, kc, from, b, own, &apart, 1);
+            FN(spread)(to - i, cols, own, to_row, p, is_first);
+            continue;
+        }
+#if !IS_COMPLEX
+        if (p->is_half) {
+            FN(half_panel)((int)(to - i), cols, kc, from, b, to_row, p, is_first);
+            continue;
+        }
+#endif
+        FN(direct_panel)((int)(to - i), cols, kc, from, b, to_row, p, is_first);
+    }
+}
+
 /* Computes pieces [begin, end) of all products, over the round's values of l. */
 static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int worker)
 {
     const direct *const p = argument;
     walk at = walk_from(p->gemm, begin / p->pieces);
     T *const own = (T *)p->scratch + (size_t)worker * (size_t)p->own;
-    direct apart = *p; /* whose sums `own` holds before they are spread */
-    apart.s.out_row = p->tile_row;
     const T *laid_out = NULL;
     for (int64_t t = begin; t < end; t++) {
         const int64_t piece = t % p->pieces;
         const int64_t i0 = piece / p->pieces_n * p->rows, j0 = piece % p->pieces_n * p->cols;
         const int64_t rows = gop_smaller(p->s.m - i0, p->rows);
         const int64_t cols = gop_smaller(p->s.n - j0, p->cols);
-        const int is_narrow = EACH * cols <= FN(LANES) && p->s.k >= LONG_ROW;
-        const int64_t most = is_narrow ? FN(NARROW_MR) : FN(MR);
-        const int64_t panels = (rows + most - 1) / most;
         const int vectors = (int)((EACH * cols + FN(LANES) - 1) / FN(LANES));
         const int is_few = !p->spreads && rows * vectors <= FN(FEW);
         const T *const a = (const T *)p->a + at.offset[p->s.is_swapped] + i0 * p->s.a_row;
@@ -266,27 +290,12 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
          (const R *)(b + l0 * p->s.b_row), (R *)out, p, l0 == 0);
         while (l0 < p->l_end || l0 == 0) {
             const int64_t kc = gop_smaller(p->l_end - l0, KC);
+            const R *const from = (const R *)(a + l0 * p->s.a_col);
+            const R *const with = (const R *)(b + l0 * p->s.b_row);
             if (p->is_turned)
-                turned((int)cols, rows, kc, (const float *)(a + l0 * p->s.a_col), &p->s,
-                       (const float *)(b + l0 * p->s.b_row), (float *)out, l0 == 0);
-            for (int64_t panel = 0; panel < panels && !p->is_turned; panel++) {
-                const int64_t i = rows * panel / panels, to = rows * (panel + 1) / panels;
-                const R *const from = (const R *)(a + i * p->s.a_row + l0 * p->s.a_col);
-                const R *const with = (const R *)(b + l0 * p->s.b_row);
-                R *const to_row = (R *)(out + i * p->s.out_row);
-                if (p->spreads) {
-                    FN(direct_panel)((int)(to - i), cols, kc, from, with, (R *)own, &apart, 1);
-                    FN(spread)(to - i, cols, (const R *)own, to_row, p, l0 == 0);
-                    continue;
-                }
-#if !IS_COMPLEX
-                if (p->is_half) {
-                    FN(half_panel)((int)(to - i), cols, kc, from, with, to_row, p, l0 == 0);
-                    continue;
-                }
-#endif
-                FN(direct_panel)((int)(to - i), cols, kc, from, with, to_row, p, l0 == 0);
-            }
+                turned((int)cols, rows, kc, (const float *)from, &p->s, (const float *)with,
+                       (float *)out, l0 == 0);
+            else FN(direct_panels)(rows, cols, kc, from, with, (R *)out, p, (R *)own, l0 == 0);
             l0 += kc + (kc == 0);
         }
         if (piece + 1 == p->pieces) walk_on(p->gemm, &at);

@@ -129,10 +129,8 @@ static ALWAYS_INLINE void FN(dot_short)(const int parts, int64_t whole, int64_t 
                      *(const FN(anywhere) *)(x + l + v * N), sum, v);
                 }
 #pragma GCC unroll 16
-            for (int v = 0; v < parts; v++)
-                FN(dot_vector)
-                ((V)UFN(load)(from + whole + v * N, lanes_left(count - v * N, N)), with[v], sum,
-                 v);
+            for (int v = 0; v < parts; v++) FN(dot_vector)
+            ((V)UFN(load)(from + whole + v * N, lanes_left(count - v * N, N)), with[v], sum, v);
             FN(fold_parts)(sum[0]);
 #if IS_COMPLEX
             FN(fold_parts)(sum[1]);
