@@ -45,8 +45,7 @@ template <typename E> struct prod_map {
     }
 };
 
-/* ---- sums of squares |x|^2, for norms; means of integers whose sum may not fit a float64
- * ---- */
+/* ---- sums of squares |x|^2; means of integers whose sum may exceed a float64 ---- */
 
 /* An item as a floating-point number. */
 template <typename T> GOP_DEVICE computed_or<T, double> number(T x, int key_flags)
