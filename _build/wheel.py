@@ -19,6 +19,7 @@ import sys
 import tempfile
 import venv
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from _build import backend
 from _build.levels import levels_here
@@ -75,7 +76,17 @@ def repacked(built: Path, folder: Path, has_cuda: bool) -> list[Path]:
     for made in folders:
         run(sys.executable, "-m", "wheel", "pack", made, "-d", "dist")
     found = (Path("dist").resolve().glob(f"{made.name}-*{system()}.whl") for made in folders)
-    return [next(wheels) for wheels in found]
+    return [compressed(next(wheels)) for wheels in found]
+
+
+def compressed(wheel: Path) -> Path:
+    """The wheel, deflated as far as zlib can, which `wheel pack` does not ask for."""
+    with ZipFile(wheel) as packed:
+        files = [(info, packed.read(info)) for info in packed.infolist()]
+    with ZipFile(wheel, "w") as packed:
+        for info, data in files:
+            packed.writestr(info, data, ZIP_DEFLATED, compresslevel=9)
+    return wheel
 
 
 def cuda_package(opened: Path, about: Path, version: str) -> Path:
