@@ -90,8 +90,3 @@ void *__wrap_memmove(void *to, const void *from, size_t bytes)
 {
     return memmove(to, from, bytes);
 }
-
-int __wrap_memcmp(const void *a, const void *b, size_t bytes)
-{
-    return memcmp(a, b, bytes);
-}

@@ -40,7 +40,6 @@ const char *gop_sim_stopped_at(void);
 void *__wrap_memset(void *to, int value, size_t bytes);
 void *__wrap_memcpy(void *to, const void *from, size_t bytes);
 void *__wrap_memmove(void *to, const void *from, size_t bytes);
-int __wrap_memcmp(const void *a, const void *b, size_t bytes);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

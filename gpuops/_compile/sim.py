@@ -54,7 +54,7 @@ SHIFTS = ["-Werror=shift-count-overflow", "-Werror=shift-count-negative"]
 LINKED = [
     *["-shared", "-nostdlib", "-Wl,-z,defs", "-Wl,-init=no-function"],
     "-Wl,-fini=no-function",
-    *(f"-Wl,--wrap={name}" for name in ("memcpy", "memset", "memmove", "memcmp")),
+    *(f"-Wl,--wrap={name}" for name in ("memcpy", "memset", "memmove")),
 ]
 _COMPILER = re.compile(r"gop_sim_compiler \{ gcc = (\d+), clang = (\d+) \}")
 # Of C++17's <cmath> half are functions that no GPU has, as std::legendre, and what these need.

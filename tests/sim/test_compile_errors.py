@@ -139,6 +139,7 @@ BESIDE = [
         ("int v[] = {[1] = 2, [0] = 3}; a[0] = v[n];", ".*designated initializers"),
         ("cudaMalloc(&a, 4);", "`cudaMalloc` is for the host"),
         ('char s[4]; strcpy(s, "x"); a[0] = s[n];', "`strcpy` is of the host's library"),
+        ("a[0] = memcmp(a, a + 1, 4) == 0;", "`memcmp` is of the host's library"),
         ("a[0] = __isGlobal(a);", "'__isGlobal' .*; docs/sim.md lists what"),
         ("__syncthread();", "'__syncthread' .*; did you mean '__syncthreads'"),
         ("__shared__ struct { int x; } s; s.x = n;", "a type is defined behind `__shared__`"),

@@ -199,6 +199,15 @@ GOP_SIM_REDUCE(__reduce_or_sync, unsigned, 0u, a | b)
 GOP_SIM_REDUCE(__reduce_xor_sync, unsigned, 0u, a ^ b)
 
 /* Compares bits: a NaN is equal to itself, -0.0 is not equal to 0.0. */
+template <typename T> GOP_DEVICE bool gop_sim_same_bits(T a, T b)
+{
+    unsigned long long of_a = 0, of_b = 0;
+    static_assert(sizeof a <= sizeof of_a, "4 or 8 bytes, as CUDA matches");
+    __builtin_memcpy(&of_a, &a, sizeof a);
+    __builtin_memcpy(&of_b, &b, sizeof b);
+    return of_a == of_b;
+}
+
 template <typename T> GOP_DEVICE unsigned __match_any_sync(unsigned mask, T value)
 {
     unsigned same = 0;
@@ -206,7 +215,7 @@ template <typename T> GOP_DEVICE unsigned __match_any_sync(unsigned mask, T valu
     for (int lane = 0; lane < GOP_SIM_WARP; lane++) {
         if (!(mask >> lane & 1)) continue;
         const T other = __shfl_sync(mask, value, lane);
-        same |= (unsigned)(__builtin_memcmp(&other, &value, sizeof value) == 0) << lane;
+        same |= (unsigned)gop_sim_same_bits(other, value) << lane;
     }
     return same;
 }
