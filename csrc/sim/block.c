@@ -162,9 +162,8 @@ static unsigned complete_meeting(const gop_sim_worker *w, int warp)
     return 0;
 }
 
-/* Gives every member its result, before any of them resumes. What a shuffle reads of a lane
- * that is no member CUDA leaves undefined: here it is NaN, or -1, as memory that nobody wrote.
- */
+/* Gives every member its result, before any of them resumes. A shuffle from a lane that is no
+ * member is undefined in CUDA. Here it gives NaN, or -1, as memory that nobody wrote. */
 static void exchange_lanes(gop_sim_lane *lanes, unsigned members)
 {
     unsigned ballot = 0;

@@ -354,7 +354,7 @@ static gop_status run_pieces(int is_brief, int workers, int64_t items, int64_t g
     j.items = items;
     j.grain = grain;
     while (items / j.grain > INT32_MAX) j.grain *= 2; /* pieces are counted in 32 bits */
-    j.pieces = items / j.grain + (items % j.grain != 0);
+    j.pieces = gop_ceil(items, j.grain);
     return hand_out(&j, (int)gop_smaller(j.pieces, workers) - 1);
 }
 

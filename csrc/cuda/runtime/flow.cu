@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "core/counts.h"
 #include "cuda/common/item_size.h"
 #include "cuda/runtime/flow.h"
 
@@ -16,11 +17,6 @@ enum {
     MANY = 32,               /* pieces that an array is cut into, if they are not less */
     AHEAD = 2,               /* panels that uploads are ahead of downloads */
 };
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* ---- sides ---- */
 
@@ -51,7 +47,7 @@ static void flow_cut(side *s)
     int64_t most = bytes / MANY < LEAST_BYTES ? LEAST_BYTES : bytes / MANY;
     if (s->direction == GOP_DOWNLOAD && bytes >= 2 * GOP_CUDA_SLOT_BYTES)
         most = GOP_CUDA_SLOT_BYTES;
-    s->most = s->first = least(most, GOP_CUDA_SLOT_BYTES) / s->item;
+    s->most = s->first = gop_smaller(most, GOP_CUDA_SLOT_BYTES) / s->item;
     s->is_a_run = is_a_run(&s->host, s->total, s->item);
     if (s->direction == GOP_UPLOAD || !s->is_a_run) return;
     const int64_t past = (int64_t)((uintptr_t)s->host.data % (uint64_t)(s->most * s->item));
@@ -110,7 +106,7 @@ static void take_from(flow *f, side *s, piece *p)
     p->item = s->item;
     p->first = s->next;
     p->is_a_run = s->is_a_run;
-    p->count = least(most, s->total - s->next);
+    p->count = gop_smaller(most, s->total - s->next);
     s->next += p->count;
     f->under_way[p->direction][p->panel % f->panels->depth]++;
     f->unfinished++;
