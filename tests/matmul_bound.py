@@ -25,7 +25,6 @@ CUT = {
     "bf16x3_small",
     "bf16x3_batch",
     "bf16x3",
-    "wgmma_f16",
     "tf32",
     "mma",
     "ring",

@@ -86,7 +86,9 @@ GOP_DEVICE uint64_t make_smem_desc(uint32_t address, int lead, int stride, int s
 #define GOP_SUMS16(i) GOP_SUMS8(sum, i), GOP_SUMS8(sum, i + 8)
 #define GOP_SUMS32(i) GOP_SUMS16(i), GOP_SUMS16(i + 16)
 #define GOP_SUMS64(i) GOP_SUMS32(i), GOP_SUMS32(i + 32)
-#define GOP_SUMS48(i) GOP_SUMS32(i), GOP_SUMS16(i + 32)
+#define GOP_SUMS56(i) GOP_SUMS32(i), GOP_SUMS16(i + 32), GOP_SUMS8(sum, i + 48)
+#define GOP_SUMS72(i) GOP_SUMS64(i), GOP_SUMS8(sum, i + 64)
+#define GOP_SUMS80(i) GOP_SUMS64(i), GOP_SUMS16(i + 64)
 #define GOP_SUMS96(i) GOP_SUMS64(i), GOP_SUMS32(i + 64)
 #define GOP_SUMS128(i) GOP_SUMS64(i), GOP_SUMS64(i + 64)
 /* Numbers of operands in the text of an instruction, some at a time. */
@@ -95,9 +97,11 @@ GOP_DEVICE uint64_t make_smem_desc(uint32_t address, int lead, int stride, int s
     "8, %" #t "9"
 #define GOP_TEXT32 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9" GOP_TEN(1) GOP_TEN(2) ", %30, %31"
 #define GOP_TEXT40 GOP_TEXT32 ", %32, %33, %34, %35, %36, %37, %38, %39"
-#define GOP_TEXT48 GOP_TEXT40 ", %40, %41, %42, %43, %44, %45, %46, %47"
+#define GOP_TEXT56 GOP_TEXT40 GOP_TEN(4) ", %50, %51, %52, %53, %54, %55"
 #define GOP_TEXT60 GOP_TEXT40 GOP_TEN(4) GOP_TEN(5)
 #define GOP_TEXT64 GOP_TEXT60 ", %60, %61, %62, %63"
+#define GOP_TEXT72 GOP_TEXT60 GOP_TEN(6) ", %70, %71"
+#define GOP_TEXT80 GOP_TEXT60 GOP_TEN(6) GOP_TEN(7)
 #define GOP_TEXT90 GOP_TEXT60 GOP_TEN(6) GOP_TEN(7) GOP_TEN(8)
 #define GOP_TEXT96 GOP_TEXT90 ", %90, %91, %92, %93, %94, %95"
 #define GOP_TEXT128                                                                            \
@@ -116,15 +120,21 @@ GOP_DEVICE uint64_t make_smem_desc(uint32_t address, int lead, int stride, int s
 #define GOP_WGMMA_OF(type)                                                                     \
     if constexpr (SUMS == 32)                                                                  \
         GOP_WGMMA_(type, "64", GOP_TEXT32, GOP_SUMS32(0), "32", "33", "34", "35", "36");       \
-    else if constexpr (SUMS == 48)                                                             \
-        GOP_WGMMA_(type, "96", GOP_TEXT48, GOP_SUMS48(0), "48", "49", "50", "51", "52");       \
+    else if constexpr (SUMS == 56)                                                             \
+        GOP_WGMMA_(type, "112", GOP_TEXT56, GOP_SUMS56(0), "56", "57", "58", "59", "60");      \
     else if constexpr (SUMS == 64)                                                             \
         GOP_WGMMA_(type, "128", GOP_TEXT64, GOP_SUMS64(0), "64", "65", "66", "67", "68");      \
-    else GOP_WGMMA_(type, "192", GOP_TEXT96, GOP_SUMS96(0), "96", "97", "98", "99", "100")
+    else if constexpr (SUMS == 72)                                                             \
+        GOP_WGMMA_(type, "144", GOP_TEXT72, GOP_SUMS72(0), "72", "73", "74", "75", "76");      \
+    else if constexpr (SUMS == 80)                                                             \
+        GOP_WGMMA_(type, "160", GOP_TEXT80, GOP_SUMS80(0), "80", "81", "82", "83", "84");      \
+    else if constexpr (SUMS == 96)                                                             \
+        GOP_WGMMA_(type, "192", GOP_TEXT96, GOP_SUMS96(0), "96", "97", "98", "99", "100");     \
+    else GOP_WGMMA_(type, "256", GOP_TEXT128, GOP_SUMS128(0), "128", "129", "130", "131", "132")
 
-/* sum += a b, or sum = a b where `on` is 0, of 64 rows and 2 SUMS columns: 64, 96, 128 or 192.
- * HALF: float16, else bfloat16. A tile of a lies by rows, or transposed by columns; one of b
- * by columns, or transposed by rows. */
+/* sum += a b, or sum = a b where `on` is 0, of 64 rows and 2 SUMS columns. HALF: float16, else
+ * bfloat16. A tile of a lies by rows, or transposed by columns; one of b by columns, or
+ * transposed by rows. */
 template <bool HALF, int A_TRANSPOSED = 0, int B_TRANSPOSED = 1, int SUMS>
 GOP_DEVICE void wgmma_add(float (&sum)[SUMS], uint64_t a, uint64_t b, int on)
 {
@@ -190,15 +200,19 @@ template <int N> GOP_DEVICE void wgmma_hold(uint32_t (&factors)[N])
 #undef GOP_TEXT96
 #undef GOP_TEXT90
 #undef GOP_TEXT64
+#undef GOP_TEXT80
+#undef GOP_TEXT72
 #undef GOP_TEXT60
-#undef GOP_TEXT48
+#undef GOP_TEXT56
 #undef GOP_TEXT40
 #undef GOP_TEXT32
 #undef GOP_TEN
 #undef GOP_SUMS128
 #undef GOP_SUMS96
 #undef GOP_SUMS64
-#undef GOP_SUMS48
+#undef GOP_SUMS80
+#undef GOP_SUMS72
+#undef GOP_SUMS56
 #undef GOP_SUMS32
 #undef GOP_SUMS16
 #undef GOP_SUMS8

@@ -2,12 +2,12 @@
  * wgmma_f16_sm90.cu - matmul of float16 and bfloat16 by the tensor cores, operands by tensor
  * maps.
  *
- * TMA fetches tiles of 64 terms into a ring in shared memory; two warpgroups
- * multiply from there without a load of a thread. Tensor cores cut their sums short instead of
- * rounding: every 128 terms a sum moves to float32 registers that the ordinary units add to.
- * The warpgroups take turns: one adds while the other multiplies; or each has a ring and
- * tiles of its own, and one stores while the other multiplies. Where few rows meet
- * many columns, the transposed product is computed, whose tiles they fill.
+ * TMA fetches tiles of 64 terms into a ring in shared memory; two warpgroups multiply from
+ * there without a load of a thread. Both have 64 rows, or 128, of the same tile; or each has a
+ * ring and tiles of its own, and one stores while the other multiplies. A sum stays in the
+ * tensor cores' registers from its first term to its last. Shared memory bounds the kernel,
+ * from which each instruction reads 64 rows and all columns: the wider, the better. Where few
+ * rows meet many columns, the transposed product is computed, whose tiles they fill.
  */
 #include "cuda/matmul/wgmma_f16.h"
 #include "cuda/common/cvt.h"
@@ -116,60 +116,77 @@ store_words(T *to, const uint8_t *results, int64_t line, int64_t item, int lines
     }
 }
 
+/* The first sum of 64 columns: of 144 the last 48 leave twice. */
+template <int SUMS> GOP_DEVICE constexpr int chunk_start(int chunk)
+{
+    return 32 * chunk + 32 > SUMS ? SUMS - 32 : 32 * chunk;
+}
+
+/* 64 x 64 results into shared memory, as lines that are neighbours in memory. */
+template <typename T>
+GOP_DEVICE void stage_results(uint8_t *to, const float *sum, int thread, bool transposed)
+{
+    const int lane = thread % 32, warp = thread / 32, second = lane / 16;
+#pragma unroll
+    for (int j = 0; j < 8; j += 2) {
+        uint32_t q[4];
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            q[e] = cvt_rn_two(sum[4 * j + 2 * e], sum[4 * j + 2 * e + 1], T{});
+        if (transposed) {
+            const int y = (j + second) * 8 + lane % 8, x = warp * 2 + lane / 8 % 2;
+            stmatrix_trans(to + y * 128 + (x ^ y % 8) * 16, q);
+        } else {
+            const int y = warp * 16 + lane % 16, x = j + second;
+            stmatrix(to + y * 128 + (x ^ y % 8) * 16, q);
+        }
+    }
+}
+
+/* 64 x 64 results from there to row m and column n. */
+template <typename T> GOP_DEVICE void
+store_results(const wgmma_f16_work &w, const uint8_t *from, int m, int n, int batch)
+{
+    if (w.store == 8) {
+        if (threadIdx.x % GROUP_THREADS == 0)
+            tma_store(&w.out, w.transposed ? m : n, w.transposed ? n : m, batch, from);
+        return;
+    }
+    const int rows = (int)(w.m - m < 64 ? w.m - m : 64);
+    const int columns = (int)(w.n - n < 64 ? w.n - n : 64);
+    T *const out = (T *)w.results + batch * w.out_batch + m * w.out_row + n * w.out_col;
+    const int64_t line = w.transposed ? w.out_col : w.out_row;
+    const int64_t item = w.transposed ? w.out_row : w.out_col;
+    const int lines = w.transposed ? columns : rows, items = w.transposed ? rows : columns;
+    if (w.store == 2) store_words<uint32_t>(out, from, line, item, lines, items);
+    else store_words<uint16_t>(out, from, line, item, lines, items);
+}
+
 /* Of 64 x COLUMNS results a thread has columns 8 j + 2 (lane % 4) and the next, of rows 16 warp
- * + lane / 4 and eight below, in sum[4 j ...]. They leave together, 64 columns each, as lines
- * that are neighbours in memory; of 64 columns one tile's are written while the next's fill the
- * other half of `results`. */
+ * + lane / 4 and eight below, in sum[4 j ...]. They leave by way of `results`, which has two
+ * chunks of 64 columns; of 64 columns one tile's are written while the next's fill the other
+ * half. */
 template <typename T, int SUMS>
 GOP_DEVICE void write_tile(const wgmma_f16_work &w, const float (&sum)[SUMS], uint8_t *results,
                            int &half, int m, int n, int batch)
 {
-    enum { CHUNKS = (SUMS + 31) / 32, CHUNK = 64 * 128 };
-    const int thread = threadIdx.x % GROUP_THREADS, lane = thread % 32, warp = thread / 32;
-    const int group = (int)threadIdx.x / GROUP_THREADS, second = lane / 16;
-    const auto first_of = [](int c) { /* of 96 columns 32 leave twice */
-                                      return 32 * c + 32 > SUMS ? SUMS - 32 : 32 * c;
-    };
+    enum { CHUNKS = (SUMS + 31) / 32 };
+    const int thread = threadIdx.x % GROUP_THREADS, group = (int)threadIdx.x / GROUP_THREADS;
     if (CHUNKS == 1) results += half * CHUNK, half ^= 1;
-    if (w.store == 8 && thread == 0) tma_store_wait_read<CHUNKS == 1>();
-    group_wait(group);
 #pragma unroll
-    for (int c = 0; c < CHUNKS; c++) {
-        uint8_t *const to = results + c * CHUNK;
+    for (int first = 0; first < CHUNKS; first += 2) {
+        if (w.store == 8 && thread == 0) tma_store_wait_read<CHUNKS == 1>();
+        group_wait(group);
 #pragma unroll
-        for (int j = 0; j < 8; j += 2) {
-            const float *const from = sum + first_of(c) + 4 * j;
-            uint32_t q[4];
+        for (int c = first; c < CHUNKS && c < first + 2; c++)
+            stage_results<T>(results + c % 2 * CHUNK, sum + chunk_start<SUMS>(c), thread,
+                             w.transposed);
+        if (w.store == 8) fence_proxy_async();
+        group_wait(group);
 #pragma unroll
-            for (int e = 0; e < 4; e++) q[e] = cvt_rn_two(from[2 * e], from[2 * e + 1], T{});
-            if (w.transposed) {
-                const int y = (j + second) * 8 + lane % 8, x = warp * 2 + lane / 8 % 2;
-                stmatrix_trans(to + y * 128 + (x ^ y % 8) * 16, q);
-            } else {
-                const int y = warp * 16 + lane % 16, x = j + second;
-                stmatrix(to + y * 128 + (x ^ y % 8) * 16, q);
-            }
-        }
-    }
-    if (w.store == 8) fence_proxy_async();
-    group_wait(group);
-#pragma unroll
-    for (int c = 0; c < CHUNKS; c++) {
-        const uint8_t *const from = results + c * CHUNK;
-        const int j0 = n + 2 * first_of(c);
-        if (w.store == 8) {
-            if (thread == 0)
-                tma_store(&w.out, w.transposed ? m : j0, w.transposed ? j0 : m, batch, from);
-            continue;
-        }
-        const int rows = (int)(w.m - m < 64 ? w.m - m : 64);
-        const int columns = (int)(w.n - j0 < 64 ? w.n - j0 : 64);
-        T *const out = (T *)w.results + batch * w.out_batch + m * w.out_row + j0 * w.out_col;
-        const int64_t line = w.transposed ? w.out_col : w.out_row;
-        const int64_t item = w.transposed ? w.out_row : w.out_col;
-        const int lines = w.transposed ? columns : rows, items = w.transposed ? rows : columns;
-        if (w.store == 2) store_words<uint32_t>(out, from, line, item, lines, items);
-        else store_words<uint16_t>(out, from, line, item, lines, items);
+        for (int c = first; c < CHUNKS && c < first + 2; c++)
+            store_results<T>(w, results + c % 2 * CHUNK, m, n + 2 * chunk_start<SUMS>(c),
+                             batch);
     }
 }
 
@@ -195,7 +212,7 @@ write_partial(float *partial, const float (&sum)[SUMS], int row, int columns, bo
 template <typename T, typename R, bool A_TRANSPOSED, bool B_TRANSPOSED>
 GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, const cluster_place at, int group,
                                uint8_t *slots, uint8_t *results, uint64_t *full,
-                               uint64_t *empty, uint64_t *ping_pong)
+                               uint64_t *empty)
 {
     enum { WAVES = R::WAVES, SUMS = R::COLUMNS / 2 };
     const int lane = threadIdx.x % 32, size = w.schedule.below * w.schedule.beside;
@@ -209,17 +226,8 @@ GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, const cluster_place at, 
                                                 A_TRANSPOSED ? TILE_K * 128 : 16, 0, 0);
     const uint32_t b = (uint32_t)make_smem_desc(shared_address(slots) + R::A_BYTES,
                                                 B_TRANSPOSED ? TILE_K * 128 : 16, 0, 0);
-    int slot = 0, half = 0;                 /* of `results`, from tile to tile */
-    uint32_t parity = 0, mine = group == 0; /* the first group begins without being told to */
-    const auto multiply = [&](float(&part)[SUMS], int at_slot, int v, bool adds) {
-        const uint32_t from = (uint32_t)at_slot * (R::SLOT / 16);
-#pragma unroll
-        for (int l = 0; l < TILE_K / 16; l++)
-            wgmma_add<IS_HALF<T>, A_TRANSPOSED, B_TRANSPOSED>(
-                part, high | (a + from + v * 512 + l * (A_TRANSPOSED ? 128 : 2)),
-                high | (b + from + l * (B_TRANSPOSED ? 128 : 2)), adds || l > 0);
-        wgmma_commit();
-    };
+    int slot = 0, before = 0, half = 0; /* of `results`, from tile to tile */
+    uint32_t parity = 0;
     for (int it = first_item(w, R::RINGS > 1 ? group : 0); it < w.last;
          it += R::RINGS * clusters) {
         const tile_item i = tile_of<R>(w, at, it);
@@ -228,36 +236,25 @@ GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, const cluster_place at, 
         for (int v = 0; v < WAVES; v++)
 #pragma unroll
             for (int e = 0; e < SUMS; e++) sum[v][e] = 0;
-        for (int s = i.first; s < i.last; s += PROMOTED) {
-            const bool two = s + 1 < i.last;
-            int second = slot;
-            uint32_t then = parity;
-            pipeline_advance<R::SLOTS>(second, then);
+        for (int s = i.first; s < i.last; s++) {
+            const uint32_t from = (uint32_t)slot * (R::SLOT / 16);
+            mbarrier_wait(full + slot, parity);
+            wgmma_fence();
 #pragma unroll
-            for (int v = 0; v < WAVES; v++) {
-                float part[SUMS];
-                if (v == 0) mbarrier_wait(full + slot, parity);
-                if (R::RINGS == 1) mbarrier_wait(ping_pong + group, mine);
-                mine ^= 1;
-                wgmma_fence();
-                multiply(part, slot, v, false);
-                if (two) {
-                    if (v == 0) mbarrier_wait(full + second, then);
-                    multiply(part, second, v, true);
-                    wgmma_wait<1>();
-                    if (tells && v == WAVES - 1) mbarrier_arrive_cluster(empty + slot, lane);
-                }
-                if (R::RINGS == 1 && lane == 0) /* only now: they should not end together */
-                    mbarrier_arrive_cluster(ping_pong + 1 - group, at.rank);
-                wgmma_wait<0>();
-                if (tells && v == WAVES - 1)
-                    mbarrier_arrive_cluster(empty + (two ? second : slot), lane);
+            for (int v = 0; v < WAVES; v++)
 #pragma unroll
-                for (int e = 0; e < SUMS; e++) sum[v][e] += part[e];
-            }
-            slot = second, parity = then;
-            if (two) pipeline_advance<R::SLOTS>(slot, parity);
+                for (int l = 0; l < TILE_K / 16; l++)
+                    wgmma_add<IS_HALF<T>, A_TRANSPOSED, B_TRANSPOSED>(
+                        sum[v], high | (a + from + v * 512 + l * (A_TRANSPOSED ? 128 : 2)),
+                        high | (b + from + l * (B_TRANSPOSED ? 128 : 2)), 1);
+            wgmma_commit();
+            wgmma_wait<1>(); /* the slot before has been read */
+            if (tells && s > i.first) mbarrier_arrive_cluster(empty + before, lane);
+            before = slot;
+            pipeline_advance<R::SLOTS>(slot, parity);
         }
+        wgmma_wait<0>();
+        if (tells) mbarrier_arrive_cluster(empty + before, lane);
 #pragma unroll
         for (int v = 0; v < WAVES; v++) {
             const int row = mine_from + v * 64, m = i.i0 + row;
@@ -280,14 +277,12 @@ __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREADS, 1)
     extern __shared__ uint8_t memory[];
     uint8_t *const slots = memory + (1024 - shared_address(memory) % 1024) % 1024;
     uint8_t *const results = slots + R::RINGS * R::SLOTS * R::SLOT;
-    uint64_t *const full = (uint64_t *)(results + 2 * R::RESULTS);
+    uint64_t *const full = (uint64_t *)(results + 2 * RESULTS);
     uint64_t *const empty = full + R::RINGS * R::SLOTS;
-    uint64_t *const ping_pong = empty + R::RINGS * R::SLOTS;
     const int sharers = w.schedule.below + w.schedule.beside - 1;
     const cluster_place at(w.schedule);
     if (threadIdx.x == 0) {
         pipeline_init<R::RINGS * R::SLOTS>(full, 1, empty, 4 * R::GROUPS * sharers); /* warps */
-        mbarrier_init(ping_pong, 4), mbarrier_init(ping_pong + 1, 4);
         fence_mbarrier_release();
         fence_proxy_async();
     }
@@ -306,8 +301,8 @@ __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREADS, 1)
     } else {
         setmaxnreg_inc<232>();
         multiply_tiles<T, R, A_TRANSPOSED, B_TRANSPOSED>(
-            w, at, group, its, results + group * R::RESULTS, full + ring * R::SLOTS,
-            empty + ring * R::SLOTS, ping_pong);
+            w, at, group, its, results + group * RESULTS, full + ring * R::SLOTS,
+            empty + ring * R::SLOTS);
     }
     if (sharers > 1) cluster_sync(); /* other blocks may still write to this one */
 }
@@ -418,7 +413,8 @@ static gop_status matmul_wgmma_f16(gop_ctx *ctx, const gop_task *task, int64_t s
                                    const wgmma_f16_work &);
     static const launcher launch[WGMMA_F16_SHAPES] = {
         launch_tiles<T, 0>, launch_tiles<T, 1>, launch_tiles<T, 2>, launch_tiles<T, 3>,
-        launch_tiles<T, 4>, launch_tiles<T, 5>, launch_tiles<T, 6>};
+        launch_tiles<T, 4>, launch_tiles<T, 5>, launch_tiles<T, 6>, launch_tiles<T, 7>,
+        launch_tiles<T, 8>, launch_tiles<T, 9>};
     return launch[t.shape](ctx, task, plan, w);
 }
 #endif
@@ -475,8 +471,8 @@ static gop_status matmul_wgmma_f16_plan(const gop_ctx *ctx, const gop_task *task
 
 extern const gop_row matmul_wgmma_f16_row = {
     .name = "wgmma_f16",
-    .note = "tensor cores multiply what TMA put into shared memory, up to 64 x 192 x 16 "
-            "products an instruction; sums move to float32 registers every 128 terms",
+    .note = "tensor cores multiply what TMA put into shared memory, up to 64 x 256 x 16 "
+            "products an instruction, and keep whole sums",
     .role = GOP_CONFORMING,
     .plan = matmul_wgmma_f16_plan,
     GOP_NATIVE_DTYPES(1u << GOP_FLOAT16 | 1u << GOP_BFLOAT16),
