@@ -184,6 +184,14 @@ _living: dict[Path, list[tuple[Path, weakref.ref[Module]]]] = {}
 _opening = threading.Lock()
 
 
+def _renew() -> None:
+    global _opening
+    _opening = threading.Lock()  # the parent's may be held by a thread that the child has not
+
+
+os.register_at_fork(after_in_child=_renew)
+
+
 def _place_of_its_own(made: Path, module: Module) -> Path:
     """The library, or a copy of it while another module uses it.
 
