@@ -12,6 +12,7 @@ from .._show.source import folder
 from ..errors import CompileError
 from . import simt as _simt
 from .kernel_source import Source
+from .unset import unset
 
 # gcc and clang say kernel.cu:3:5: error: ..., nvcc and NVRTC kernel.cu(3): error: ..., linkers
 # kernel.cu:3: undefined reference to `f'.
@@ -106,7 +107,7 @@ def call(command: list[str], source: Source) -> str:
                 "expected a C++ compiler: look at the variable CXX"
             )
         raise CompileError(readable(said, source))
-    if found := _mistakes(done.stderr, source):
+    if found := _mistakes(done.stderr, source) + unset(done.stderr, source):
         raise refused(source, found)
     return done.stdout
 

@@ -329,7 +329,8 @@ def _constant(text: _Text, d: Declaration) -> None:
         )
     place = text.hidden.index("__constant__", d.begin)
     words = "" if d.has("static") or d.has("extern") else "static "
-    if not d.has("const") and "*" not in d.head.partition("=")[0]:
+    declared = re.sub(r"\[[^\]]*\]|<[^<>]*>", "", re.split("[={]", d.head)[0])
+    if not d.has("const") and "*" not in declared:  # of pointers, not of a size
         words += "const "  # a store to it is an error
     text.replace(place, place + len("__constant__"), words)
 

@@ -45,6 +45,7 @@ CHECKED = [
     *["-fno-builtin-fmin", "-fno-builtin-fmax", "-fno-builtin-fminf", "-fno-builtin-fmaxf"],
     *(["-mlong-double-64"] if platform.machine() == "x86_64" else []),
     *["-Werror=frame-larger-than=40000", "-Werror=vla", "-Werror=return-type", "-Wformat"],
+    "-Wuninitialized",
 ]
 # OpenCL C takes a distance modulo the width. So does x86, but not what gcc makes of a constant.
 SHIFTS = ["-Werror=shift-count-overflow", "-Werror=shift-count-negative"]

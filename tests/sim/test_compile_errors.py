@@ -50,6 +50,13 @@ IN_KERNEL = {  # in its third line
     "a[0] = rand();": "`rand` is of the host's library",
     'sprintf((char *)a, "%d", n);': "`sprintf` is of the host's library",
     "raise(6);": "`raise` is of the host's library",
+    "int i; a[i] = 1;": "`i` is used before it has a value: give it one where it is declared",
+    "float *p; *p = 1;": "`p` is used before it has a value",
+    "float s; for (int i = 0; i < n; i++) s += a[i]; a[0] = s;": "`s` is used before it has",
+    "float m; for (int i = 0; i < n; i++) m = fmaxf(m, a[i]); a[0] = m;": "`m` is used before",
+    "int c; for (int i = 0; i < n; i++) if (a[i] > 0) c++; a[0] = c;": "`c` is used before",
+    "int i; while (i < n) { a[i] = 1; i += blockDim.x; }": "`i` is used before it has a value",
+    "float s; if (n) for (int i = 0; i < n; i++) s += a[i]; atomicAdd(a, s);": "`s` is used",
     'asm("int3");': r"sim runs C\+\+ on the CPU, and inline assembly is a GPU's",
 }
 INCLUDES = "#include <csignal>\n#include <vector>\n#include <iostream>\n#include <functional>\n"
@@ -333,3 +340,35 @@ def test_a_header_s_mistake_names_the_header(tmp_path):
     (tmp_path / "mine.cu").write_text('#include "mine.h"\n' + ADD)
     with pytest.raises(gpuops.CompileError, match=r"mine\.h, line 2: .*x"):
         gpuops.compile(tmp_path / "mine.cu")
+
+
+@pytest.mark.parametrize("declared", ["c[2 * 1 + 1] = {1, 2}", "c[2 * 2][1 * 1] = {{1}, {2}}",
+                                      "c = 2 * 3", "c{2 * 3}"])  # fmt: skip
+def test_a_store_to_constant_memory_whose_size_is_a_product(declared):
+    """The `*` of the size was taken for that of a pointer, which may be stored through."""
+    place = "c[0][0]" if "][" in declared else "c[0]" if "[" in declared else "c"
+    said = said_of(f"__constant__ float {declared};\n" + KERNEL % f"{place} = n;")
+    assert re.search("line 4: (`c` is constant here|assignment of read-only variable 'c')", said)
+
+
+UNSURE = [  # nothing is used here before it is set, or a branch may have set it
+    "float s; for (int i = 0; i < n; i++) if (i) s += a[i]; else s = a[i]; a[0] = s;",
+    "float s; for (int i = 0; i < n; i++) { if (!i) { s = 1; continue; } s += a[i]; } a[0] = s;",
+    "float s; for (int i = 0; i < n; i++) s = i ? s + a[i] : a[i]; a[0] = s;",
+    "float s; for (int i = 0; i < n; i++) if (i) s = s + 1; else s = a[i]; a[0] = s;",
+    "float s; for (int i = 0; i < n; i++) { i && (s += 1); s = i; } a[0] = s;",
+    "float s; for (int i = 0; i < n; i++) { switch (i) { case 0: s = 7; break; default: s += 1; "
+    "} } a[0] = s;",
+    "float v; if (threadIdx.x == 0) v = a[0]; v = __shfl_sync(1, v, 0); a[0] = v;",
+    "float4 v; v.x = 1; ((float4 *)a)[0] = v; a[0] = 7;",
+    "struct { float3 p; float m; } q; q.m = 7; __shared__ decltype(q) s; s = q; a[0] = s.m;",
+    "float s;\n#if 0\ns += 1;\n#else\ns = 7;\n#endif\nfor (int i = 0; i < n; i++) s += 1; "
+    "a[0] = s;",
+    "float s, t; sincosf(a[1], &s, &t); a[0] = s + t;",
+    "float s; if (n > 100) s = 1; if (n > 100) a[0] = s;",
+]
+
+
+@pytest.mark.parametrize("body", UNSURE)
+def test_a_variable_that_may_have_a_value_is_no_mistake(body):
+    gpuops.compile(KERNEL % body)[1, 1](np.ones(8, "f4"), 2)
