@@ -37,8 +37,8 @@ def _elementwise(op: str, device, **operands):
     function, found = getattr(_ops, op), _dask.arrays(op, **operands)
     blocks = [x for x in found if isinstance(x, da.Array)]
     shapes = [x.shape for x in blocks]
-    said = " ".join(map(str, shapes))
-    _dask.broadcast(f"{op}: operands could not be broadcast together with shapes {said}", *shapes)
+    said = f"{op}: operands could not be broadcast together with shapes"
+    _dask.broadcast(" ".join([said, *map(str, shapes)]), *shapes)
     ones = [_dask.like(x) if isinstance(x, da.Array) else x for x in found]
     dtype = np.asarray(function(*ones, device="cpu")).dtype
     ndim = np.max([x.ndim for x in blocks])

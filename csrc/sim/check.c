@@ -173,9 +173,8 @@ static int is_out_of_bounds(const gop_sim_worker *w, const gop_sim_access *a)
     else {
         char far[64] = " right";
         if (distance) snprintf(far, sizeof far, ", %llu bytes", (unsigned long long)distance);
-        gop_fail(GOP_DEVICE_FAILED,
-                 "%s %s %d bytes%s %s an array of %llu bytes %s; %s",
-                 text, does[a->kind], a->bytes, far,
+        gop_fail(GOP_DEVICE_FAILED, "%s %s %d bytes%s %s an array of %llu bytes %s; %s", text,
+                 does[a->kind], a->bytes, far,
                  a->address < near->begin ? "before" : "past the end of",
                  (unsigned long long)(near->end - near->begin), element, ending);
     }

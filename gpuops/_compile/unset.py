@@ -1,8 +1,8 @@
-"""unset - local variables that a kernel uses before they have a value, by the compiler's warnings.
+"""unset - local variables that a kernel uses before they have a value.
 
-gcc warns of what is certain ("is used") and of what may be ("may be used"), as of a sum in a loop
-that nobody set to 0. Of the latter those are mistakes whose first mention reads them, unless a
-branch in the loop might have set them in an earlier turn. nvcc warns of fewer.
+gcc warns of what is certain ("is used") and of what may be ("may be used"), as of a sum in a
+loop that nobody set to 0. Of the latter those are mistakes whose first mention reads them,
+unless a branch in the loop might have set them in an earlier turn. nvcc warns of fewer.
 """
 
 from __future__ import annotations

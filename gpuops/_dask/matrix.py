@@ -36,8 +36,8 @@ def matmul(a, b, precision, memory, device):
             f"matmul: shapes {a.shape} and {b.shape}: a has {terms[0]} terms, b {terms[1]}"
         )
     _dask.broadcast(
-        f"matmul: the batch axes of a with shape {a.shape} and b with shape {b.shape} cannot be "
-        "broadcast together",
+        f"matmul: the batch axes of a with shape {a.shape} and b with shape {b.shape} cannot "
+        "be broadcast together",
         a.shape[:-2], b.shape[:-2],
     )  # fmt: skip
     if memory is not None:
@@ -98,8 +98,8 @@ def _fits(a, b, dtype, memory: int) -> None:
         return
     if bytes_of(0) > memory:
         raise ValueError(
-            f"gpuops.dask.matmul: memory = {format_bytes(memory)} is less than one row, one column "
-            f"and their product take, {format_bytes(int(bytes_of(0)))}: give more"
+            f"gpuops.dask.matmul: memory = {format_bytes(memory)} is less than one row, one "
+            f"column and their product take, {format_bytes(int(bytes_of(0)))}: give more"
         )
     share = 1.0
     while bytes_of(share) > memory and share * max(rows, columns) >= 1:

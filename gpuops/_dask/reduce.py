@@ -30,8 +30,8 @@ def reduce(op: str, x, axis, dtype, keepdims, where, device, exact=False):
     axes = tuple(every if axes is None or not every else sorted({every[i] for i in axes}))
     if op in ("min", "max", "argmin", "argmax") and not all(x.shape[i] for i in axes):
         raise ValueError(
-            f"{op}: there is nothing to reduce in the array of shape {x.shape}, and there is no "
-            "identity"
+            f"{op}: there is nothing to reduce in the array of shape {x.shape}, and there is "
+            "no identity"
         )
     if where is not _reduction.NO_VALUE:
         if op.startswith("arg"):

@@ -255,14 +255,14 @@ def test_wrong_operands_have_a_sentence():
         (lambda: gd.transpose(x, (0, 0)), ValueError, "transpose: "),
         (lambda: gd.matmul(x, da.ones(5)), ValueError, r"matmul: shapes \(6,\) and \(5,\)"),
         (lambda: gd.sum(x.astype(object)), TypeError, "sum: a has dtype object"),
-        (lambda: gd.min(x, where=a < 0).compute(), ValueError, "^min of no terms has no value"),
-        (lambda: gd.add(x, da.ones(5)), ValueError, r"^add: operands could.*\(6,\) \(5,\)"),
-        (lambda: gd.fma(x, 1.0, a[:4]), ValueError, r"^fma: operands could.*\(6,\) \(4,\)"),
-        (lambda: gd.matmul(cube, da.ones((3, 4, 5))), ValueError, "^matmul: the batch axes of"),
-        (lambda: gd.matmul(cube, cube[0].T, memory="x"), ValueError, "matmul: memory is 'x', ex"),
+        (lambda: gd.min(x, where=a < 0).compute(), ValueError, "^min of no terms has no val"),
+        (lambda: gd.add(x, da.ones(5)), ValueError, r"^add: operands .*\(6,\) \(5,\)"),
+        (lambda: gd.fma(x, 1.0, a[:4]), ValueError, r"^fma: operands .*\(6,\) \(4,\)"),
+        (lambda: gd.matmul(cube, da.ones((3, 4, 5))), ValueError, "^matmul: the batch"),
+        (lambda: gd.matmul(cube, cube[0].T, memory="x"), ValueError, "memory is 'x', ex"),
         (lambda: gd.matmul(cube, cube[0].T, memory=9), ValueError, "memory = 9 B is less than"),
         (lambda: gd.matmul(cube, cube[0].T, memory=-1), ValueError, "memory = -1 B is less"),
-        (lambda: gd.argmin(x[:0]), ValueError, "^argmin: there is nothing to reduce in the arr"),
+        (lambda: gd.argmin(x[:0]), ValueError, "^argmin: there is nothing to reduce in"),
     ):
         with pytest.raises(kind, match=words):
             call()

@@ -348,17 +348,17 @@ def test_a_store_to_constant_memory_whose_size_is_a_product(declared):
     """The `*` of the size was taken for that of a pointer, which may be stored through."""
     place = "c[0][0]" if "][" in declared else "c[0]" if "[" in declared else "c"
     said = said_of(f"__constant__ float {declared};\n" + KERNEL % f"{place} = n;")
-    assert re.search("line 4: (`c` is constant here|assignment of read-only variable 'c')", said)
+    assert re.search("line 4: (`c` is constant here|assignment of read-only variable)", said)
 
 
 UNSURE = [  # nothing is used here before it is set, or a branch may have set it
     "float s; for (int i = 0; i < n; i++) if (i) s += a[i]; else s = a[i]; a[0] = s;",
-    "float s; for (int i = 0; i < n; i++) { if (!i) { s = 1; continue; } s += a[i]; } a[0] = s;",
+    "float s; for (int i = 0; i < n; i++) { if (!i) { s = 1; continue; } s += 1; } a[0] = s;",
     "float s; for (int i = 0; i < n; i++) s = i ? s + a[i] : a[i]; a[0] = s;",
     "float s; for (int i = 0; i < n; i++) if (i) s = s + 1; else s = a[i]; a[0] = s;",
     "float s; for (int i = 0; i < n; i++) { i && (s += 1); s = i; } a[0] = s;",
-    "float s; for (int i = 0; i < n; i++) { switch (i) { case 0: s = 7; break; default: s += 1; "
-    "} } a[0] = s;",
+    "float s; for (int i = 0; i < n; i++) { switch (i) { case 0: s = 7; break; default: s++; } "
+    "} a[0] = s;",
     "float v; if (threadIdx.x == 0) v = a[0]; v = __shfl_sync(1, v, 0); a[0] = v;",
     "float4 v; v.x = 1; ((float4 *)a)[0] = v; a[0] = 7;",
     "struct { float3 p; float m; } q; q.m = 7; __shared__ decltype(q) s; s = q; a[0] = s.m;",

@@ -187,7 +187,7 @@ def test_counts_of_what_there_is_not_are_refused():
     k = gpuops.profile("add", np.ones(64), 1.0, kernel="naive", device="sim").kernels[0]
     assert k.counts("shared", "load").requests == 0
     for space, kind in (("Shared", "load"), ("local", "load"), ("shared", "loads")):
-        with pytest.raises(ValueError, match="counts: (space|kind) is '.*', expected .* or "):
+        with pytest.raises(ValueError, match=r"counts: (space|kind) is '.*', expected .* or "):
             k.counts(space, kind)
     with pytest.raises(ValueError, match="balance: kind is 'read', expected load or"):
         k.balance("read")
