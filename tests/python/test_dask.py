@@ -136,6 +136,10 @@ def test_rdf_of_a_trajectory_that_tasks_open(tmp_path):
             assert got.frames == want.frames
             seen.add(got.g.tobytes())
         assert len(seen) == 1
+    for frames in (iter([7, 2]), np.arange(20) < 2):  # an iterator was used up before
+        assert gd.rdf(all_atoms, 4.5, 30, frames=frames).compute().frames == 2
+    with pytest.raises(IndexError, match="rdf: frames has 20, and the trajectory has 20"):
+        gd.rdf(all_atoms, 4.5, 30, frames=20)
     assert universe.trajectory.ts.frame == 0
 
 
