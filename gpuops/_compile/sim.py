@@ -127,6 +127,11 @@ def _library(
             known = re.search(
                 r"gop_sim_compiler \{ gcc = (\d+), clang = (\d+) \}", preprocessed
             )
+            if not known:
+                raise CompileError(
+                    f"compile: {command[0]} gave no preprocessed source, expected a C++ compiler: "
+                    "look at the variable CXX"
+                )
             gcc, clang = (int(number) if number else 0 for number in known.groups())
             word = (
                 "__attribute__((require_constant_initialization))" if clang else "__constinit"

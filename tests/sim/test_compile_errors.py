@@ -301,6 +301,7 @@ print(a[0])
     ("command", "words"),
     [
         ("/bin/false", "/bin/false ended with status 1 and said nothing"),
+        ("/bin/true", "/bin/true gave no preprocessed source, expected a C++ compiler"),
         ('"x', "CXX is '\"x', which is no command: No closing quotation"),
     ],
 )
