@@ -57,6 +57,18 @@ IN_KERNEL = {  # in its third line
     "int c; for (int i = 0; i < n; i++) if (a[i] > 0) c++; a[0] = c;": "`c` is used before",
     "int i; while (i < n) { a[i] = 1; i += blockDim.x; }": "`i` is used before it has a value",
     "float s; if (n) for (int i = 0; i < n; i++) s += a[i]; atomicAdd(a, s);": "`s` is used",
+    "a[0] = fmax(a[1], 1);": r"fmax of a `float` and an `int` is ambiguous.*fmax\(\(float\)",
+    "a[0] = fmod(n, n);": "fmod of an `int` and an `int` is ambiguous",
+    "a[0] = fma(a[0], 2.0, 1);": "call of overloaded 'fma|ambiguous",
+    "a[0] = ldexp(n, 2);": "ambiguous",
+    "float4 v = float4(1, 2, 3, 4); a[0] = v.x;": "float4 is no function: write make_float4",
+    "float2 v = (float2)(1, 2); a[0] = v.x;": "float2 is no function: write make_float2",
+    "__syncthreads(1);": "__syncthreads takes no argument",
+    "thread_local int x; x = n;": "a kernel has no thread_local variables",
+    "throw 1;": "kernels have no exceptions: no try, catch or throw",
+    "a[0] = typeid(int).hash_code();": "kernels have no typeid and no dynamic_cast",
+    "switch (n) { case 1: int x = 1; a[0] = x; case 2: a[0] = 2; }": "put { } around the stat",
+    'sprintf((char *)a, "x");': "`sprintf` is of the host's library",
     'asm("int3");': r"sim runs C\+\+ on the CPU, and inline assembly is a GPU's",
 }
 INCLUDES = "#include <csignal>\n#include <vector>\n#include <iostream>\n#include <functional>\n"
