@@ -62,6 +62,7 @@ GOP_SIM_OF_ONE(tan)
 GOP_SIM_OF_ONE(tanh)
 GOP_SIM_OF_ONE(trunc)
 #undef GOP_SIM_OF_ONE
+#ifdef __NVCC__ /* not for OpenCL C, which converts the second number */
 /* And for two numbers of different types, or two integers: pow alone has these. */
 template <typename... T> using gop_sim_if_numbers =
     std::enable_if_t<(std::is_arithmetic<T>::value && ...)>;
@@ -80,6 +81,7 @@ template <typename T, typename U, typename V, typename = gop_sim_if_numbers<T, U
 double fma(T, U, V);
 template <typename T, typename = decltype(T() % T())> double ldexp(T, int);
 template <typename T, typename = decltype(T() % T())> double scalbn(T, int);
+#endif
 #endif
 
 /* ---- floats to integers ---- */
