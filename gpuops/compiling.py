@@ -212,7 +212,7 @@ _MOST = {
 
 
 def _sizes(kernel: str, word: str, size) -> tuple[int, ...]:
-    sizes = size if isinstance(size, tuple) else (size,)
+    sizes = size if isinstance(size, (tuple, list)) else (size,)
     if not 1 <= len(sizes) <= 3:
         raise ValueError(f"{kernel}: {word} has one to three sizes, not {len(sizes)}")
     found = [index(kernel, word, s) for s in sizes]

@@ -36,6 +36,9 @@ def _elementwise(op: str, device, **operands):
     """One task for each block, once the chunks of all operands agree."""
     function, found = getattr(_ops, op), _dask.arrays(op, **operands)
     blocks = [x for x in found if isinstance(x, da.Array)]
+    shapes = [x.shape for x in blocks]
+    said = f"{op}: operands could not be broadcast together with shapes"
+    _dask.broadcast(" ".join([said, *map(str, shapes)]), *shapes)
     ones = [_dask.like(x) if isinstance(x, da.Array) else x for x in found]
     dtype = np.asarray(function(*ones, device="cpu")).dtype
     ndim = np.max([x.ndim for x in blocks])

@@ -83,10 +83,19 @@ class Device:
     backend: str
     ordinal: int = 0
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.backend, str) or ":" in self.backend:
+            raise (ValueError if isinstance(self.backend, str) else TypeError)(
+                f"Device: backend is {brief(self.backend)}, expected a name, and the number "
+                "apart, as in Device('cuda', 1); device= also takes the string 'cuda:1'"
+            )
+        if isinstance(self.ordinal, bool) or not hasattr(self.ordinal, "__index__"):
+            raise TypeError(f"Device: ordinal is an integer, not {brief(self.ordinal)}")
+
     def __str__(self) -> str:
         if self.ordinal == 0:
             return self.backend
-        if self.backend == "sim" and self.ordinal < len(SIM_RULES):
+        if self.backend == "sim" and 0 < self.ordinal < len(SIM_RULES):
             return f"sim:{SIM_RULES[self.ordinal]}"
         return f"{self.backend}:{self.ordinal}"
 

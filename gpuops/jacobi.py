@@ -313,8 +313,10 @@ def _system(
         values = [_road.cast(op, n, v, dtype) for n, v in zip(names, values, strict=True)]
     data, f, x = values
     meaning["alpha" if alpha is not None else "omega"] = factor
-    if isinstance(A, (SparseMatrix, Stencil)):
+    if isinstance(A, SparseMatrix):
         A.complete(meaning, dtype, alpha is None)
+    elif isinstance(A, Stencil):
+        A.complete(op, alpha is None)
     return (data, *matrix[1:], f, x), meaning
 
 

@@ -132,6 +132,11 @@ def ladder(
     ('naive', 1.0)
     """
     name = resolve("ladder", op)
+    if "kernel" in kwargs:
+        raise TypeError(
+            "ladder: kernel= names one kernel, and a ladder compares them: pass only= with one "
+            "name or several"
+        )
     where = device_of(name, args, kwargs, device)
     wanted = _wanted(name, where, only)
     n_repeat, cold = count("ladder", "n_repeat", n_repeat, 1), flag("ladder", "cold", cold)

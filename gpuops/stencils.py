@@ -203,14 +203,14 @@ class Stencil:
         meaning = {"csr": False, "grid": self.grid, "bc": _BOUNDARIES.index(self.bc)}
         return (self._held,), {**meaning, "checked": True}
 
-    def complete(self, meaning: dict[str, Any], dtype: np.dtype, divides: bool) -> None:
+    def complete(self, op: str, divides: bool) -> None:
         """Internal: looks once for zeros on the diagonal; the error is as for CSR."""
         if not divides or self._divides:
             return
         # Where terms of the ends add to the diagonal only the whole matrix tells.
         if self.bc != "dirichlet" or not self.coefficients[len(self.grid)].all():
-            nothing = np.zeros(self.shape[0], self.dtype)
-            _road.Call("jacobi_step", *_plain(self.tocsr(), nothing), device="cpu").plan()
+            operands, meaning = _plain(self.tocsr(), np.zeros(self.shape[0], self.dtype))
+            _core.Call(op, operands, {**meaning, "check_every": 1}).check()
         self._divides = True
 
 

@@ -94,6 +94,11 @@ def sweep(
     ...              side=[16, 32])    # doctest: +SKIP
     """
     name = resolve("sweep", op)
+    if "params" in kwargs:
+        raise TypeError(
+            "sweep: params= sets the tunables of one call, and a sweep tries several values: "
+            "pass each tunable with its values, as side=[16, 32]"
+        )
     where = device_of(name, args, {}, device) if not kwargs else None
     row = _swept(name, (where or place(device)).backend, kernel)
     values = {k: _values(k, kwargs.pop(k, v)) for k, v in row["tunables"].items()}

@@ -128,8 +128,9 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("device", nargs="*", help="as opencl:gpu; all of OpenCL's without it")
     parser.add_argument("--scale", type=float, default=1.0, help="of the arrays' sizes")
-    parser.add_argument("--show", action="store_true", help="only print what is kept")
-    parser.add_argument("--forget", action="store_true", help="remove what is kept")
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument("--show", action="store_true", help="only print what is kept")
+    instead.add_argument("--forget", action="store_true", help="remove what is kept")
     asked = parser.parse_args(argv)
     chosen = []
     for word in asked.device:

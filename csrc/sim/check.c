@@ -138,10 +138,22 @@ static const gop_sim_array *meant(const gop_sim_arrays *arrays, uintptr_t addres
 
 static int is_out_of_bounds(const gop_sim_worker *w, const gop_sim_access *a)
 {
+    enum { WRAPPED = 1 << 16 }; /* bytes below an array, as of a row above the first */
     char text[512], element[64];
     uintptr_t distance;
     const gop_sim_array *near = meant(w->arrays, a->address, &distance);
+    const char *ending = "compare the index with the size before using it";
     gop_sim_who(w, w->lane, a->pc, text);
+    if (!near) {
+        /* An unsigned index of 32 bits below 0 is 2^32 elements too far. */
+        const uintptr_t wanted = a->address - ((uintptr_t)a->bytes << 32);
+        const gop_sim_array *below = meant(w->arrays, wanted, &distance);
+        if (below && wanted < below->begin && distance <= WRAPPED) {
+            near = below;
+            ending = "an unsigned index below 0 counts down from 2^32, as threadIdx.x - 1 does "
+                     "in thread 0: compare before subtracting";
+        }
+    }
     if (near)
         gop_sim_element_text(
             &(gop_sim_element){near->begin, (int64_t)(a->address - near->begin), a->bytes, 0},
@@ -154,20 +166,17 @@ static int is_out_of_bounds(const gop_sim_worker *w, const gop_sim_access *a)
     else if (a->address >= near->begin && a->address < near->end)
         gop_fail(
             GOP_DEVICE_FAILED,
-            "%s %s %d bytes, reaching %llu bytes past the end of an array of %llu bytes %s; "
-            "compare the index with the size before using it",
+            "%s %s %d bytes, reaching %llu bytes past the end of an array of %llu bytes %s; %s",
             text, does[a->kind], a->bytes,
             (unsigned long long)(a->address + (uintptr_t)a->bytes - near->end),
-            (unsigned long long)(near->end - near->begin), element);
+            (unsigned long long)(near->end - near->begin), element, ending);
     else {
         char far[64] = " right";
         if (distance) snprintf(far, sizeof far, ", %llu bytes", (unsigned long long)distance);
-        gop_fail(GOP_DEVICE_FAILED,
-                 "%s %s %d bytes%s %s an array of %llu bytes %s; compare the index with the "
-                 "size before using it",
-                 text, does[a->kind], a->bytes, far,
+        gop_fail(GOP_DEVICE_FAILED, "%s %s %d bytes%s %s an array of %llu bytes %s; %s", text,
+                 does[a->kind], a->bytes, far,
                  a->address < near->begin ? "before" : "past the end of",
-                 (unsigned long long)(near->end - near->begin), element);
+                 (unsigned long long)(near->end - near->begin), element, ending);
     }
     return 0;
 }

@@ -8,7 +8,6 @@
  */
 #define _GNU_SOURCE /* dladdr, REG_RIP */
 #include <dlfcn.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,11 +15,12 @@
 
 #include "sim/calls.h"
 #include "sim/check.h"
+#include "sim/locks.h"
 
 static const int caught[] = {SIGFPE, SIGSEGV, SIGBUS, SIGILL};
 enum { CAUGHT = sizeof caught / sizeof *caught };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t *const lock = &gop_sim_locks[GOP_SIM_FAULTS];
 static int launches; /* launches that run now */
 static struct sigaction before[CAUGHT];
 
@@ -110,22 +110,22 @@ void gop_sim_faults_begin(void)
 {
     struct sigaction ours = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     sigemptyset(&ours.sa_mask);
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(lock);
     if (launches++ == 0)
         for (int c = 0; c < CAUGHT; c++) sigaction(caught[c], &ours, &before[c]);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(lock);
 }
 
 /* Restores the earlier handlers, except where another one was installed since. */
 void gop_sim_faults_end(void)
 {
     struct sigaction now;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(lock);
     if (--launches == 0)
         for (int c = 0; c < CAUGHT; c++)
             if (sigaction(caught[c], NULL, &now) == 0 && now.sa_sigaction == handle)
                 sigaction(caught[c], &before[c], NULL);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(lock);
 }
 
 /* ---- sentences ---- */

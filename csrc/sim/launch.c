@@ -15,18 +15,19 @@
 #include "sim/calls.h"
 #include "sim/check.h"
 #include "sim/counters.h"
+#include "sim/locks.h"
 
 /* ---- workers: one for each thread at work, kept for the next launch ---- */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t *const lock = &gop_sim_locks[GOP_SIM_WORKERS];
 static gop_sim_worker *idle;
 
 static gop_sim_worker *take_worker(void)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(lock);
     gop_sim_worker *worker = idle;
     if (worker) idle = worker->next_idle;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(lock);
     if (worker) return worker;
     worker = aligned_alloc(_Alignof(gop_sim_worker), sizeof *worker);
     if (worker) memset(worker, 0, sizeof *worker);
@@ -35,10 +36,10 @@ static gop_sim_worker *take_worker(void)
 
 static void give_worker(gop_sim_worker *worker)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(lock);
     worker->next_idle = idle;
     idle = worker;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(lock);
 }
 
 /* ---- blocks ---- */

@@ -3,12 +3,12 @@
  * detected.
  */
 #include "sim/check.h"
+#include "sim/locks.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t *const lock = &gop_sim_locks[GOP_SIM_ARRAYS];
 static gop_sim_array *taken;
 static int count, room;
 
@@ -37,9 +37,9 @@ void *gop_sim_memory_take(size_t bytes)
     if (rounded < bytes || gop_services->fault("sim.alloc")) return NULL;
     char *memory = aligned_alloc(LINE, rounded);
     if (!memory) return NULL;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(lock);
     const int remembered = remember((uintptr_t)memory, (uintptr_t)memory + bytes);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(lock);
     if (!remembered) {
         free(memory);
         return NULL;
@@ -49,33 +49,33 @@ void *gop_sim_memory_take(size_t bytes)
 
 void gop_sim_memory_give(void *memory)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(lock);
     for (int i = count - 1; i >= 0; i--) {
         if (taken[i].begin != (uintptr_t)memory) continue;
         taken[i] = taken[--count];
         break;
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(lock);
     free(memory);
 }
 
 size_t gop_sim_memory_used(void)
 {
     size_t bytes = 0;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(lock);
     for (int i = 0; i < count; i++) bytes += taken[i].end - taken[i].begin;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(lock);
     return bytes;
 }
 
 gop_sim_arrays *gop_sim_arrays_now(void)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(lock);
     gop_sim_arrays *now = malloc(sizeof *now + (size_t)count * sizeof *taken);
     if (now) {
         now->count = count;
         if (count) memcpy(now->at, taken, (size_t)count * sizeof *taken);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(lock);
     return now;
 }

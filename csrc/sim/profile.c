@@ -3,13 +3,13 @@
  */
 #define _GNU_SOURCE /* dladdr */
 #include "sim/counters.h"
+#include "sim/locks.h"
 #include "sim/report.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t *const lock = &gop_sim_locks[GOP_SIM_PROFILE];
 static int on, warned;
 static gop_sim_wish wish;
 static gop_sim_kernel *kernels;
@@ -17,9 +17,9 @@ static char *text; /* of the profile that ended last */
 
 void gop_sim_profile_wish(const gop_sim_wish *wanted)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(lock);
     wish = *wanted;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(lock);
 }
 
 /* Turns "(add_naive_kernel<Op, T, uint32_t>)" into add_naive_kernel. */
@@ -52,7 +52,7 @@ static gop_sim_kernel *kernel_of(const gop_sim_launch *launch)
 int gop_sim_profile_begins(const gop_sim_launch *launch, gop_sim_plan *plan)
 {
     if (!__atomic_load_n(&on, __ATOMIC_ACQUIRE)) return 0;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(lock);
     gop_sim_kernel *k = on ? kernel_of(launch) : NULL;
     if (k) {
         k->launches++;
@@ -60,27 +60,27 @@ int gop_sim_profile_begins(const gop_sim_launch *launch, gop_sim_plan *plan)
         plan->rules = &gop_sim_rules_of[k->device];
         plan->wanted = wish.blocks;
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(lock);
     return k != NULL;
 }
 
 size_t gop_sim_profile_shared(const gop_sim_launch *launch)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(lock);
     const gop_sim_kernel *k = on ? kernel_of(launch) : NULL;
     const size_t shared = k ? (size_t)k->shared : 0;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(lock);
     return shared;
 }
 
 gop_status gop_sim_profile_warns(const gop_sim_launch *launch, double seconds, int64_t blocks)
 {
     char name[96];
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(lock);
     const int warns = on && wish.warn && !warned && seconds > wish.seconds;
     warned |= warns;
     int (*const warn)(const char *, double, int64_t) = wish.warn;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(lock);
     if (!warns) return GOP_OK;
     plain_name(launch->kernel, name, sizeof name);
     if (!warn(name, seconds, blocks)) return GOP_OK;
@@ -121,12 +121,12 @@ static gop_sim_wave **wave_of(gop_sim_kernel *k, const gop_sim_launch *launch, i
 
 void gop_sim_profile_ends(const gop_sim_launch *launch)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(lock);
     gop_sim_kernel *k = on ? kernel_of(launch) : NULL;
     for (gop_sim_wave **wave = k ? &k->waves : NULL; wave && *wave;)
         if ((*wave)->launch == launch) end_wave(k, wave);
         else wave = &(*wave)->next;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(lock);
 }
 
 /* ---- what a thread counted ---- */
@@ -188,7 +188,7 @@ void gop_sim_counting_keep(gop_sim_worker *w, const gop_sim_plan *plan, int64_t 
 {
     if (!w->counters) return;
     const gop_sim_index b = w->launch->block;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(lock);
     gop_sim_kernel *k = on ? kernel_of(w->launch) : NULL;
     if (k) {
         gop_sim_wave **wave = NULL;
@@ -204,7 +204,7 @@ void gop_sim_counting_keep(gop_sim_worker *w, const gop_sim_plan *plan, int64_t 
             if (plan->unit && (*wave)->done == plan->unit) end_wave(k, wave);
         }
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(lock);
 }
 
 void gop_sim_counting_end(gop_sim_worker *w)
@@ -217,7 +217,7 @@ void gop_sim_counting_end(gop_sim_worker *w)
 
 const char *gop_sim_profile(int start)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(lock);
     free(text);
     text = start ? NULL : gop_sim_report(kernels);
     while (kernels) {
@@ -229,6 +229,6 @@ const char *gop_sim_profile(int start)
     if (start) warned = 0;
     else wish = (gop_sim_wish){0};
     __atomic_store_n(&on, start, __ATOMIC_RELEASE);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(lock);
     return text;
 }

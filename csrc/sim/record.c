@@ -4,24 +4,24 @@
  * gpuops/course/watch.py asks for them around a small counted launch.
  */
 #define _GNU_SOURCE /* dladdr */
+#include "sim/locks.h"
 #include "sim/record.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdlib.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t *const lock = &gop_sim_locks[GOP_SIM_RECORD];
 static gop_sim_seen *seen;
 static int count, room;
 
 void gop_sim_record(int most)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(lock);
     free(seen);
     seen = most > 0 ? malloc((size_t)most * sizeof *seen) : NULL;
     room = seen ? most : 0;
     count = 0;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(lock);
 }
 
 const gop_sim_seen *gop_sim_recorded(int *number)
@@ -36,7 +36,7 @@ void gop_sim_note_request(const gop_sim_worker *w, int warp, const gop_sim_acces
     if (!__atomic_load_n(&room, __ATOMIC_RELAXED)) return;
     const gop_sim_index b = w->block, grid = w->launch->grid;
     Dl_info library;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(lock);
     if (count < room && dladdr(access->pc, &library)) {
         gop_sim_seen *s = &seen[count++];
         s->offset = (const char *)access->pc - (const char *)library.dli_fbase;
@@ -50,5 +50,5 @@ void gop_sim_note_request(const gop_sim_worker *w, int warp, const gop_sim_acces
             s->element[i] = gop_sim_element_of(w, &one);
         }
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(lock);
 }

@@ -1,17 +1,17 @@
 /*
  * schedule.c - parses a schedule's name, and makes random orders.
  */
+#include "sim/locks.h"
 #include "sim/schedule.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char *const names[] = {"forward", "lockstep", "reversed", "random"};
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t *const lock = &gop_sim_locks[GOP_SIM_SCHEDULE];
 static gop_sim_schedule first; /* the environment's */
 static int was_read, is_wrong;
 static __thread gop_sim_schedule now; /* this thread's own, if has_own */
@@ -64,11 +64,11 @@ int gop_sim_schedule_now(gop_sim_schedule *schedule)
 {
     *schedule = now;
     if (has_own) return 1;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(lock);
     read_environment();
     const int is_known = !is_wrong;
     *schedule = first;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(lock);
     return is_known;
 }
 

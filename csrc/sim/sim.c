@@ -4,6 +4,7 @@
 #define _GNU_SOURCE /* sysconf: memory sizes; dlinfo, dl_iterate_phdr */
 #include "sim/check.h"
 #include "sim/counters.h"
+#include "sim/locks.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -293,5 +294,6 @@ __attribute__((visibility("default"))) const gop_backend *gop_backend_open(uint3
 {
     if (abi != GOP_ABI || host->abi != GOP_ABI) return NULL;
     gop_services = host;
+    gop_sim_locks_bear_forks();
     return &sim_backend;
 }

@@ -127,6 +127,26 @@ static int in_vain(gop_sim_worker *w)
     return ++w->tries > 2; /* another thread may have just stored it */
 }
 
+/* What may be wrong, where a lane waits in vain. */
+static const char *advice(const gop_sim_worker *w)
+{
+    const gop_sim_index g = w->launch->grid;
+    for (int v = 0; v * GOP_SIM_WARP < w->lanes; v++)
+        if (w->warp[v].at_barrier | w->warp[v].at_meeting)
+            return "others of its block wait for this thread at a barrier, a shuffle or a "
+                   "vote, "
+                   "so the one that stores the value, or holds a lock, has to do so, or give "
+                   "it "
+                   "back, before";
+    if (g.x == 1 && g.y == 1 && g.z == 1)
+        return "every thread of the block waits, so store it before; or, if the loop waits for "
+               "nothing, look at its condition, which does not change";
+    return "a block must not wait for one that may start after it has ended, as blocks run in "
+           "any order; number them by a ticket (atomicAdd), or start another kernel; or, if "
+           "the "
+           "loop waits for nothing, look at its condition, which does not change";
+}
+
 int gop_sim_poll_again(gop_sim_worker *w)
 {
     const gop_sim_lane *first = NULL;
@@ -138,16 +158,10 @@ int gop_sim_poll_again(gop_sim_worker *w)
         count++;
     }
     if ((least >= VAIN || least * count >= VAIN_ALL) && in_vain(w)) {
-        const gop_sim_index g = w->launch->grid;
         char text[512];
         gop_fail(GOP_DEVICE_FAILED,
                  "%s waits in a loop for a value that no thread will store: %s",
-                 gop_sim_who(w, first, first->access.pc, text),
-                 g.x == 1 && g.y == 1 && g.z == 1
-                     ? "every thread of the block waits, so store it before"
-                     : "a block must not wait for one that may start after it has ended, as "
-                       "blocks run in any order; number them by a ticket (atomicAdd), or start "
-                       "another kernel");
+                 gop_sim_who(w, first, first->access.pc, text), advice(w));
         return 0;
     }
     for (int v = 0; v * GOP_SIM_WARP < w->lanes; v++) w->warp[v].polls = 0;

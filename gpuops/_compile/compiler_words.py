@@ -12,6 +12,7 @@ from .._show.source import folder
 from ..errors import CompileError
 from . import simt as _simt
 from .kernel_source import Source
+from .unset import unset
 
 # gcc and clang say kernel.cu:3:5: error: ..., nvcc and NVRTC kernel.cu(3): error: ..., linkers
 # kernel.cu:3: undefined reference to `f'.
@@ -37,6 +38,19 @@ _NOT_ON_CUDA = re.compile(r'identifier "(__\w+)" is undefined')
 _NO_FILE = re.compile(r"(\S+): No such file|'(\S+)' file not found")
 _MEANT = re.compile(r"; did you mean '(\w+)'\?")
 _WHOLE = re.compile(r"call (?:of overloaded|to) '(\w+)(?:\((?:\w+ )*\w+&?\))?' is ambiguous")
+_OF_TWO = re.compile(
+    r"call (?:of overloaded|to) '(atan2|fdim|fmax|fmin|fmod|hypot|nextafter|remainder)"
+    r"\((.+), (.+)\)' is ambiguous"
+)
+_SAID_OF_CUDA = (
+    ("exception handling disabled", "kernels have no exceptions: no try, catch or throw"),
+    (r"'typeid'.*rtti|'dynamic_cast'.*rtti", "kernels have no typeid and no dynamic_cast"),
+    (
+        "jump to case label",
+        "a variable of an earlier case gets its value there, and this case leaves it out: put "
+        "{ } around the statements of each case",
+    ),
+)
 _RUNTIME = re.compile(
     r"'(cuda[A-Z]\w*)' was not declared|(?:undeclared )?identifier ['\"](cuda[A-Z]\w*)['\"]"
 )
@@ -106,7 +120,7 @@ def call(command: list[str], source: Source) -> str:
                 "expected a C++ compiler: look at the variable CXX"
             )
         raise CompileError(readable(said, source))
-    if found := _mistakes(done.stderr, source):
+    if found := _mistakes(done.stderr, source) + unset(done.stderr, source):
         raise refused(source, found)
     return done.stdout
 
@@ -255,6 +269,15 @@ def _plain(words: str, line: str) -> str:
         )
     if "gop_vec<" in plain and ("to 'bool'" in plain or "contextually" in plain):
         return "a vector is no condition: take select(no, yes, c) for `?:`, any(c) or all(c)"
+    if at := _OF_TWO.match(plain):
+        both = " and ".join(_an(kind.rstrip("&")) for kind in at.groups()[1:])
+        return (
+            f"{at[1]} of {both} is ambiguous, as it is for two floats or two doubles: write "
+            f"{at[1]}((float)..., (float)...)"
+        )
+    for pattern, words in _SAID_OF_CUDA:
+        if re.search(pattern, plain):
+            return words
     if at := _RUNTIME.search(plain):
         return f"`{at[1] or at[2]}` is for the host, which is Python here; kernels have it not"
     if at := _NO_CONSTANT.search(plain):

@@ -33,6 +33,11 @@ _LOOP = re.compile(r"\b(?:(for|while)\s*(?=\()|(do|goto)\b(?!\s*\())")
 _NO_BODY = re.compile(r"\)\s*;")
 _DECLARES = re.compile(r"\(\s*[\w:]+(?:[\s*&]+\w+)+\s*(?:=(?!=)|\{)")
 _ASM = re.compile(r"\b(?:asm|__asm__|__asm)\b\s*(?:(?:volatile|__volatile__|goto)\s*)*\(")
+_VECTOR = r"(?:u?(?:char|short|int|long|longlong)|float|double)[234]"
+# OpenCL's and GLSL's way to make a vector, which constructors of sim's own types would take.
+_MADE = re.compile(rf"(?<![\w:.>])(?:\(\s*({_VECTOR})\s*\)|({_VECTOR}))\s*\((?!\s*\*)")
+_ARGUMENT = re.compile(r"\b__syncthreads\s*\(\s*(?=[^)\s])")
+_THREAD_LOCAL = re.compile(r"\b(?:thread_local|__thread)\b")
 _AT_LOAD = re.compile(r"\b(?:__)?(constructor|destructor|init_priority|ifunc|section)(?:__)?\b")
 # What nvcc has of std:: in a kernel, and what only the compiler sees.
 _ALLOWED = re.compile(
@@ -156,7 +161,7 @@ def _toolkit(path: str) -> Path | None:
 
 
 def translate(
-    preprocessed: str, headers: Path, constinit: str
+    preprocessed: str, headers: Path, constinit: str, is_opencl: bool
 ) -> tuple[str, list[Kernel], bool]:
     """C++, the kernels in it, and whether its brackets are balanced: else nobody knows.
 
@@ -196,6 +201,8 @@ def translate(
                 _keep_loops(text, d)
     if is_balanced:
         _refuse_assembly(text)
+        if not is_opencl:
+            _refuse_words(text)
     for found in _WORDS.finditer(text.hidden):
         text.replace(*found.span())
     for found in _BOUNDS.finditer(text.hidden) if is_balanced else ():
@@ -329,7 +336,8 @@ def _constant(text: _Text, d: Declaration) -> None:
         )
     place = text.hidden.index("__constant__", d.begin)
     words = "" if d.has("static") or d.has("extern") else "static "
-    if not d.has("const") and "*" not in d.head.partition("=")[0]:
+    declared = re.sub(r"\[[^\]]*\]|<[^<>]*>", "", re.split("[={]", d.head)[0])
+    if not d.has("const") and "*" not in declared:  # of pointers, not of a size
         words += "const "  # a store to it is an error
     text.replace(place, place + len("__constant__"), words)
 
@@ -356,6 +364,24 @@ def _number_barriers(text: _Text) -> None:
         if k := count.get(where, 0):
             text.replace(found.end(), found.end(), f"__builtin_LINE() + {k << 16}")
         count[where] = k + 1
+
+
+def _refuse_words(text: _Text) -> None:
+    """What nvcc refuses, and the C++ that sim makes of CUDA would take."""
+    for found in _MADE.finditer(text.hidden):
+        name = found[1] or found[2]
+        parts = text.hidden[found.end() : closing(text.hidden, found.end() - 1)]
+        if len(_simt.at_commas(parts)) > 1:
+            raise text.refused(
+                found.start(), f"{name} is no function: write make_{name}(...) to make one"
+            )
+    if found := _ARGUMENT.search(text.hidden):
+        raise text.refused(found.start(), "__syncthreads takes no argument")
+    if found := _THREAD_LOCAL.search(text.hidden):
+        raise text.refused(
+            found.start(),
+            "a kernel has no thread_local variables: those of a function are each thread's own",
+        )
 
 
 def _refuse_assembly(text: _Text) -> None:

@@ -39,12 +39,14 @@ CHECKED = [
     *["-fsanitize=bounds", "-fstack-protector-strong", "-U_FORTIFY_SOURCE"],
     *["-fno-builtin-memset", "-fno-builtin-memcpy", "-fno-builtin-memmove"],
     # Of the C library: gcc computes some calls itself, and nvcc refuses them.
-    *[f"-fno-builtin-{name}" for name in ("memcmp", "strcpy", "strlen", "strcmp", "strcat")],
+    *("-fno-builtin-" + name for name in ("memcmp", "strcpy", "strlen", "strcmp", "strcat")),
+    *("-fno-builtin-" + name for name in ("sprintf", "snprintf", "strncpy", "strncmp")),
     *["-fno-builtin-printf", "-fstack-clash-protection"],
     "-fsanitize=float-cast-overflow,shift-exponent",  # a GPU gives other bits there
     *["-fno-builtin-fmin", "-fno-builtin-fmax", "-fno-builtin-fminf", "-fno-builtin-fmaxf"],
     *(["-mlong-double-64"] if platform.machine() == "x86_64" else []),
     *["-Werror=frame-larger-than=40000", "-Werror=vla", "-Werror=return-type", "-Wformat"],
+    *["-Wuninitialized", "-Wno-narrowing"],  # nvcc only warns of `int i = {1.5};`
 ]
 # OpenCL C takes a distance modulo the width. So does x86, but not what gcc makes of a constant.
 SHIFTS = ["-Werror=shift-count-overflow", "-Werror=shift-count-negative"]
@@ -55,6 +57,11 @@ LINKED = [
     *["-shared", "-nostdlib", "-Wl,-z,defs", "-Wl,-init=no-function"],
     "-Wl,-fini=no-function",
     *(f"-Wl,--wrap={name}" for name in ("memcpy", "memset", "memmove")),
+]
+# What sources ask nvcc for, as in `#if CUDART_VERSION >= 9000`: CUDA 13.0.
+NVCC = [
+    *["-D__CUDACC__", "-D__NVCC__", "-D__CUDACC_VER_MAJOR__=13", "-D__CUDACC_VER_MINOR__=0"],
+    *["-D__CUDACC_VER_BUILD__=0", "-DCUDART_VERSION=13000", "-DCUDA_VERSION=13000"],
 ]
 _COMPILER = re.compile(r"gop_sim_compiler \{ gcc = (\d+), clang = (\d+) \}")
 # Of C++17's <cmath> half are functions that no GPU has, as std::legendre, and what these need.
@@ -105,7 +112,9 @@ def _preprocessed(source: Source, full: list[str], scratch: str, device: Device)
         encoding="utf-8",
     )
     # Without -g, which writes this folder's name into what the preprocessor gives.
-    asked = ["-g0", "-E", "-DGOP_SIM_OWN", f"-D__CUDA_ARCH__={arch}", "-D__CUDACC__", WITHOUT]
+    asked = ["-g0", "-E", "-DGOP_SIM_OWN", f"-D__CUDA_ARCH__={arch}", WITHOUT]
+    if not source.is_opencl:
+        asked += NVCC
     made = call([*full, *asked, str(written)], source).replace(scratch, "")
     return opencl_c.to_cuda(made) if source.is_opencl else made
 
@@ -126,11 +135,18 @@ def _library(
             known = re.search(
                 r"gop_sim_compiler \{ gcc = (\d+), clang = (\d+) \}", preprocessed
             )
+            if not known:
+                raise CompileError(
+                    f"compile: {command[0]} gave no preprocessed source, expected a C++ "
+                    "compiler: look at the variable CXX"
+                )
             gcc, clang = (int(number) if number else 0 for number in known.groups())
             word = (
                 "__attribute__((require_constant_initialization))" if clang else "__constinit"
             )
-            text, kernels, is_balanced = translate(preprocessed, folder(), word)
+            text, kernels, is_balanced = translate(
+                preprocessed, folder(), word, source.is_opencl
+            )
         except Refused as error:
             raise refused(source, [(error.file, error.line, error.words)]) from None
         if is_balanced and not kernels:
@@ -182,6 +198,14 @@ def _placed(parameters: list[Parameter], arguments, shared: int) -> tuple[list, 
 
 _living: dict[Path, list[tuple[Path, weakref.ref[Module]]]] = {}
 _opening = threading.Lock()
+
+
+def _renew() -> None:
+    global _opening
+    _opening = threading.Lock()  # the parent's may be held by a thread that the child has not
+
+
+os.register_at_fork(after_in_child=_renew)
 
 
 def _place_of_its_own(made: Path, module: Module) -> Path:

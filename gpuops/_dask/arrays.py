@@ -41,6 +41,14 @@ def arrays(op: str, **operands) -> list:
     return found
 
 
+def broadcast(words: str, *shapes: tuple[int, ...]) -> None:
+    """ValueError with these words unless the shapes go together: Dask speaks of chunks."""
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(words) from None
+
+
 def like(x, shape_or_ndim=None) -> np.ndarray:
     """A NumPy array of one element of x's dtype, to ask a function for the dtype it gives."""
     ndim = x.ndim if shape_or_ndim is None else shape_or_ndim

@@ -11,6 +11,7 @@ from dask.utils import format_bytes, parse_bytes
 
 from .. import ops
 from .._call import road as _road
+from ..errors import brief
 from ..jacobi import jacobi_step
 from ..sparse import SparseMatrix, is_sparse, sparse
 from ..stencils import Stencil
@@ -34,8 +35,13 @@ def matmul(a, b, precision, memory, device):
         raise ValueError(
             f"matmul: shapes {a.shape} and {b.shape}: a has {terms[0]} terms, b {terms[1]}"
         )
+    _dask.broadcast(
+        f"matmul: the batch axes of a with shape {a.shape} and b with shape {b.shape} cannot "
+        "be broadcast together",
+        a.shape[:-2], b.shape[:-2],
+    )  # fmt: skip
     if memory is not None:
-        _fits(a, b, dtype, parse_bytes(memory))
+        _fits(a, b, dtype, _bytes(memory))
     out = (
         *range(batches),
         *((rows,) if a.ndim > 1 else ()),
@@ -65,6 +71,17 @@ def _product(a, b, device=None, **words):
     return total.astype(dtype) if is_half else total
 
 
+def _bytes(memory) -> int:
+    """As a number or as "2 GiB"."""
+    try:
+        return parse_bytes(memory)
+    except (ValueError, TypeError, AttributeError):
+        raise ValueError(
+            f"gpuops.dask.matmul: memory is {brief(memory)}, expected a number of bytes or a "
+            "text such as '2 GiB'"
+        ) from None
+
+
 def _fits(a, b, dtype, memory: int) -> None:
     """ValueError where a task's panels and blocks are larger than `memory`."""
     terms = a.shape[-1]
@@ -79,6 +96,11 @@ def _fits(a, b, dtype, memory: int) -> None:
 
     if bytes_of(1) <= memory:
         return
+    if bytes_of(0) > memory:
+        raise ValueError(
+            f"gpuops.dask.matmul: memory = {format_bytes(memory)} is less than one row, one "
+            f"column and their product take, {format_bytes(int(bytes_of(0)))}: give more"
+        )
     share = 1.0
     while bytes_of(share) > memory and share * max(rows, columns) >= 1:
         share *= 0.9

@@ -222,16 +222,13 @@ def _boxes(box, frames: int) -> tuple[Any, np.ndarray | None]:
 
 def _atoms(points, points2, box, frames, frames_per_task, words):
     """Tasks of ranges of a trajectory, which each worker opens by its file's name."""
-    trajectory = rdf_atoms.trajectory_of(
-        points, points2, None, None, frames
-    ).universe.trajectory
+    trajectory = rdf_atoms.trajectory_of(points, points2, None, None, None).universe.trajectory
     chosen = range(len(trajectory))
     if isinstance(frames, slice):
         chosen = chosen[frames]
     elif frames is not None:
-        chosen = np.arange(len(trajectory))[
-            np.atleast_1d(rdf_atoms.chosen_frames(frames))
-        ].tolist()
+        numbers = rdf_atoms.chosen_frames(frames, len(trajectory))
+        chosen = [n % len(trajectory) for n in numbers]
     count = len(chosen)
     each = frames_per_task or max(1, -(-count // FRAMES))
     pickled = dask.delayed(pickle.dumps((points, points2)))

@@ -28,6 +28,11 @@ def reduce(op: str, x, axis, dtype, keepdims, where, device, exact=False):
     result = np.asarray(reductions.reduce(one, op, given, device="cpu", **words)).dtype
     every = range(x.ndim)
     axes = tuple(every if axes is None or not every else sorted({every[i] for i in axes}))
+    if op in ("min", "max", "argmin", "argmax") and not all(x.shape[i] for i in axes):
+        raise ValueError(
+            f"{op}: there is nothing to reduce in the array of shape {x.shape}, and there is "
+            "no identity"
+        )
     if where is not _reduction.NO_VALUE:
         if op.startswith("arg"):
             _road.refuse_word(op, "where")
@@ -128,5 +133,8 @@ def _merge(states):
 
 
 def _finished(states, like=None):
-    result = merging.finish(merging.merge(*_dask.unboxed(states)))
+    try:
+        result = merging.finish(merging.merge(*_dask.unboxed(states)))
+    except ValueError as error:
+        raise ValueError(str(error).removeprefix("finish: ")) from None
     return result if like is None else _dask.at_home(result, like)

@@ -88,8 +88,13 @@ class Trajectory:
         self.universe = groups[0].universe
         if any(group.universe is not self.universe for group in groups):
             raise ValueError("rdf: points and points2 are atoms of different universes")
-        whole = self.universe.trajectory
-        self.frames = whole if chosen is None else whole[chosen_frames(chosen)]
+        whole = getattr(self.universe, "trajectory", None)
+        if whole is None:
+            raise ValueError(
+                "rdf: the universe of points has no trajectory, and so no positions: load one "
+                "by universe.load_new(...), or pass positions"
+            )
+        self.frames = whole if chosen is None else whole[chosen_frames(chosen, len(whole))]
         self._words = types, exclude
         self._last: tuple[Any, Any] | None = None
 
@@ -125,14 +130,14 @@ class Trajectory:
         return found if len(found) == 2 else found[0]
 
 
-def chosen_frames(frames):
-    """`frames` as MDAnalysis' readers take it: a slice, or a list or an array of integers."""
+def chosen_frames(frames, count: int):
+    """`frames` as MDAnalysis' readers take it: a slice, or a list of integers."""
     if isinstance(frames, slice):
         return frames
     try:
         with contextlib.suppress(TypeError):
             if not isinstance(frames, bool):
-                return [operator.index(frames)]
+                frames = [operator.index(frames)]
         found = np.asarray(frames if isinstance(frames, np.ndarray) else list(frames))
     except TypeError:
         found = None
@@ -141,6 +146,18 @@ def chosen_frames(frames):
             "rdf: frames must be a slice, an integer or a sequence of integers, not "
             f"{brief(frames)}"
         )
+    if found.dtype == bool and found.size != count:
+        raise IndexError(
+            f"rdf: frames has {found.size} booleans, and the trajectory has {count} frames"
+        )
+    if found.dtype == bool:
+        found = np.flatnonzero(found)
+    for number in found.tolist():
+        if not -count <= number < count:
+            raise IndexError(
+                f"rdf: frames has {number}, and the trajectory has {count} frames: they count "
+                "from 0, negative ones from the end"
+            )
     return found.tolist()
 
 
@@ -153,7 +170,9 @@ def _attribute(group, name: str, word: str, called: str | None = None) -> np.nda
     """The attribute of that name, which is a plural: "element" and "elements" both do."""
     names = [called] if called else [word + "s", word, word + "es"]
     for attribute in names:
-        found = getattr(group, attribute, None)
+        found = None
+        with contextlib.suppress(Exception):  # `bond` asks for a group of two
+            found = getattr(group, attribute, None)
         if isinstance(found, np.ndarray) and found.shape == (len(group),):
             return found
     hint = ""
@@ -176,6 +195,11 @@ def _numbers(group, name: str, word: str) -> np.ndarray:
 
 def trajectory_of(points, points2, types, exclude, chosen) -> Trajectory | None:
     """What `points` says if it is MDAnalysis' atoms."""
+    for name, value in (("points", points), ("points2", points2)):
+        if _is_a(value, "MDAnalysis.core.groups", "ComponentBase"):
+            kind = type(value).__name__
+            of = "universe.atoms[[atom.index]]" if kind == "Atom" else f"{kind.lower()}.atoms"
+            raise TypeError(f"rdf: {name} is a single {kind}, expected a group: pass {of}")
     group = group_of(points)
     if group is None:
         return None
@@ -195,6 +219,11 @@ def trajectory_of(points, points2, types, exclude, chosen) -> Trajectory | None:
 
 def frame_of(item, item2, types, exclude) -> Atoms | None:
     """A frame of an iterable, if it is ASE's Atoms or a frame of MDAnalysis' trajectory."""
+    if group_of(item) is not None:
+        raise TypeError(
+            "rdf: points is a sequence of MDAnalysis' groups, each of which stands for all "
+            "frames: pass one group, and another one as points2"
+        )
     if is_ase(item):
         if item2 is not None and not is_ase(item2):
             raise TypeError(

@@ -8,12 +8,23 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from ..devices import Device
+from ..errors import brief
 from . import draw as _draw
 from .counts_text import branch_table, columns, footer, line_table, table, title
 from .where import Place, places
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+SPACES = ("global", "shared")
+KINDS = ("load", "store", "atomic")
+
+
+def _known(name: str, what: str, word: str, words: tuple[str, ...]) -> None:
+    """Other words would find no access, and count nothing."""
+    if word not in words:
+        raise ValueError(f"{name}: {what} is {brief(word)}, expected {' or '.join(words)}")
 
 
 @dataclass(frozen=True)
@@ -136,6 +147,8 @@ class KernelProfile:
 
         `space` is "global" or "shared", `kind` "load", "store" or "atomic".
         """
+        _known("counts", "space", space, SPACES)
+        _known("counts", "kind", kind, KINDS)
         return total(a.counts for a in self.accesses if (a.space, a.kind) == (space, kind))
 
     def balance(self, kind: str) -> float | None:
@@ -145,6 +158,7 @@ class KernelProfile:
         partitions times those of the busiest. 1.0 is even, 1/8 is one partition of eight; None
         by rules that know no partitions, or where there is no such access.
         """
+        _known("balance", "kind", kind, KINDS)
         wanted = [a for a in self.accesses if (a.space, a.kind) == ("global", kind)]
         busiest = self.partitions * sum(a.busiest for a in wanted)
         return sum(a.carried for a in wanted) / busiest if busiest else None
@@ -200,8 +214,8 @@ class KernelProfile:
 
     def kinds(self) -> Iterable[tuple[str, str, Counts]]:
         """(space, kind, counts) of those that occur."""
-        for space in ("global", "shared"):
-            for kind in ("load", "store", "atomic"):
+        for space in SPACES:
+            for kind in KINDS:
                 counts = self.counts(space, kind)
                 if counts.requests:
                     yield space, kind, counts

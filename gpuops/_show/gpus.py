@@ -47,6 +47,7 @@ def gpu_like(like: str, device: object) -> Gpu:
             f"explain: like={like!r} asks about a GPU that is not there: it needs "
             f"device='sim', got {got}"
         )
-    if like not in GPUS:
-        raise ValueError(f"explain: like= is {like!r}, expected one of {', '.join(GPUS)}")
-    return GPUS[like]
+    for word, gpu in GPUS.items():
+        if like in (word, gpu.name):
+            return gpu
+    raise ValueError(f"explain: like= is {like!r}, expected one of {', '.join(GPUS)}")

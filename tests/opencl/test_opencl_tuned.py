@@ -81,6 +81,9 @@ def test_the_command_writes_what_later_processes_read(home, everything):
     assert list(json.loads(path.read_text())["devices"]) == [key()]
     shown = said("from gpuops.tune import main; main(['--show'])", **home)
     assert shown.splitlines()[0].startswith("opencl: ")
+    both = python("from gpuops.tune import main; main(['--show', '--forget'])", **home)
+    assert both.returncode == 2
+    assert "not allowed with argument" in both.stderr
     said("from gpuops.tune import main; main(['--forget'])", **home)
     assert json.loads(path.read_text())["devices"] == {}
 

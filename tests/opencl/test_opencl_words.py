@@ -14,6 +14,15 @@ POINTER = """#define IN const int *
 __kernel void k(__global int *a, {} b) {{ a[0] = b[0]; }}"""
 
 
+def test_the_second_of_two_numbers_is_converted():
+    """CUDA has no fmax of a float and an int, and OpenCL C has."""
+    sums = "fmax(*a, 1) + hypot(*a, 2) + atan2(*a, 1) + ldexp(*a, n) + fma(*a, a[1], 1)"
+    a = np.array([2, 3], "f4")
+    gpuops.compile(f"__kernel void k(__global float *a, int n) {{ a[0] = {sums}; }}",
+                   device="sim")[1, 1](a, 2)  # fmt: skip
+    assert abs(a[0] - (2 + 8**0.5 + np.arctan2(2, 1) + 8 + 7)) < 1e-4
+
+
 @pytest.mark.parametrize("words", ["IN", "int *restrict", "const int *const"])
 def test_a_kernels_pointer_says_where_to(words):
     with pytest.raises(gpuops.CompileError, match=r"line 2: .* write `__global .*int \*.*b`"):

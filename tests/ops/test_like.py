@@ -199,6 +199,13 @@ def test_a_kernel_that_is_named_refuses_as_on_that_gpu():
                        kernel="skinny_wgmma", device="sim", like="H200")  # fmt: skip
 
 
+def test_a_gpu_has_its_drivers_name_too():
+    for word, name in (("H200", "NVIDIA H200"), ("RTX 4090", "NVIDIA GeForce RTX 4090")):
+        short, whole = (gpuops.explain("add", np.ones(9), 1.0, device="sim", like=like)
+                        for like in (word, name))  # fmt: skip
+        assert str(short) == str(whole)
+
+
 @pytest.mark.parametrize(
     ("words", "error", "text"),
     [

@@ -179,6 +179,25 @@ def test_bad_atoms(mda, universe):
         gpuops.rdf(atoms, 1, points2=np.ones((3, 3)))
     with pytest.raises(ValueError, match=r"types must hold 31 labels, not shape \(3,\)"):
         gpuops.rdf(atoms, 0.7, types=[1, 2, 3])
+    for one, words in (
+        (atoms[0], r"single Atom, .* universe\.atoms\[\[atom\.index"),
+        (atoms.residues[0], r"single Residue, .* pass residue\.atoms"),
+    ):
+        with pytest.raises(TypeError, match=f"rdf: points is a {words}"):
+            gpuops.rdf(one, 0.7, frames=[0])
+        with pytest.raises(TypeError, match=f"rdf: points2 is a {words}"):
+            gpuops.rdf(atoms, 0.7, points2=one)
+    with pytest.raises(ValueError, match="exclude='bond': the atoms of this topology have no"):
+        gpuops.rdf(atoms, 0.7, exclude="bond")
+    with pytest.raises(ValueError, match="the universe of points has no trajectory, and so no"):
+        gpuops.rdf(mda.Universe.empty(3).atoms, 0.7)
+
+
+def test_groups_are_no_frames(universe):
+    """Two groups were counted as two frames, each with itself."""
+    for points in ([universe.atoms[:9], universe.atoms[9:]], iter([universe.atoms])):
+        with pytest.raises(TypeError, match="a sequence of MDAnalysis' groups, each of which"):
+            gpuops.rdf(points, 0.7)
 
 
 # ---- beside InterRDF ----

@@ -262,6 +262,18 @@ def test_chosen_frames(atoms, chosen, frames):
     is_whole(atoms.universe.trajectory)
 
 
+@pytest.mark.parametrize(
+    ("chosen", "words"),
+    [(6, "has 6, and the trajectory has 6 frames"), (-7, "has -7, and"), ([0, 9], "has 9, and"),
+     (10**15, "has 1000000"), ([True] * 5, "has 5 booleans, and the trajectory has 6 frames")],
+)  # fmt: skip
+def test_frames_that_the_trajectory_has_not(atoms, chosen, words):
+    """MDAnalysis' own words named another frame, or NumPy's an axis."""
+    with pytest.raises(IndexError, match=f"^rdf: frames {words}"):
+        call(atoms, frames=chosen)
+    is_whole(atoms.universe.trajectory)
+
+
 @pytest.mark.parametrize("chosen", [1.5, True, "all", [0.5], [[1]], {"a": 1}.items])
 def test_frames_that_are_none(atoms, chosen):
     with pytest.raises(TypeError, match="frames must be a slice, an integer or a sequence of"):

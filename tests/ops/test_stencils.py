@@ -214,9 +214,11 @@ def test_a_zero_on_the_diagonal_needs_alpha():
         gpuops.jacobi_step(A, f, f, alpha=0.5)
         for _ in range(2):
             with pytest.raises(
-                np.linalg.LinAlgError, match="the diagonal of A is zero in row 0"
+                np.linalg.LinAlgError, match=r"^jacobi_step: the diagonal of A is zero in row 0"
             ):
                 gpuops.jacobi_step(A, f, f)
+        with pytest.raises(np.linalg.LinAlgError, match=r"^jacobi: the diagonal of A is zero"):
+            gpuops.jacobi(A, f)
 
 
 def test_no_points():

@@ -136,6 +136,10 @@ def test_rdf_of_a_trajectory_that_tasks_open(tmp_path):
             assert got.frames == want.frames
             seen.add(got.g.tobytes())
         assert len(seen) == 1
+    for frames in (iter([7, 2]), np.arange(20) < 2):  # an iterator was used up before
+        assert gd.rdf(all_atoms, 4.5, 30, frames=frames).compute().frames == 2
+    with pytest.raises(IndexError, match="rdf: frames has 20, and the trajectory has 20"):
+        gd.rdf(all_atoms, 4.5, 30, frames=20)
     assert universe.trajectory.ts.frame == 0
 
 
@@ -242,7 +246,7 @@ LINE = gpuops.poisson((6,))
 
 def test_wrong_operands_have_a_sentence():
     a = np.ones(6)
-    x = da.from_array(a, chunks=4)
+    x, cube = da.from_array(a, chunks=4), da.ones((2, 3, 4))
     for call, kind, words in (
         (lambda: gd.sum(a), TypeError, r"gpuops\.dask\.sum: a is a Dask array, not array\(\[1"),
         (lambda: gd.add(a, a), TypeError, r"gpuops\.dask\.add: a is a Dask array"),
@@ -255,7 +259,14 @@ def test_wrong_operands_have_a_sentence():
         (lambda: gd.transpose(x, (0, 0)), ValueError, "transpose: "),
         (lambda: gd.matmul(x, da.ones(5)), ValueError, r"matmul: shapes \(6,\) and \(5,\)"),
         (lambda: gd.sum(x.astype(object)), TypeError, "sum: a has dtype object"),
-        (lambda: gd.min(x, where=a < 0).compute(), ValueError, "min of no terms has no value"),
+        (lambda: gd.min(x, where=a < 0).compute(), ValueError, "^min of no terms has no val"),
+        (lambda: gd.add(x, da.ones(5)), ValueError, r"^add: operands .*\(6,\) \(5,\)"),
+        (lambda: gd.fma(x, 1.0, a[:4]), ValueError, r"^fma: operands .*\(6,\) \(4,\)"),
+        (lambda: gd.matmul(cube, da.ones((3, 4, 5))), ValueError, "^matmul: the batch"),
+        (lambda: gd.matmul(cube, cube[0].T, memory="x"), ValueError, "memory is 'x', ex"),
+        (lambda: gd.matmul(cube, cube[0].T, memory=9), ValueError, "memory = 9 B is less than"),
+        (lambda: gd.matmul(cube, cube[0].T, memory=-1), ValueError, "memory = -1 B is less"),
+        (lambda: gd.argmin(x[:0]), ValueError, "^argmin: there is nothing to reduce in"),
     ):
         with pytest.raises(kind, match=words):
             call()

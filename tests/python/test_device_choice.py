@@ -79,6 +79,19 @@ def test_a_bad_name_lists_what_there_is(name):
         gpuops.add(A, A, device=name)
 
 
+@pytest.mark.parametrize("name", ["cuda:1", "cpu:0", "sim:cc10"])
+def test_a_backend_and_its_number_are_apart(name):
+    """`this build of gpuops has no cuda:1 backend`, it said."""
+    with pytest.raises(ValueError, match=r"Device: backend is .* as in Device\('cuda', 1\)"):
+        gpuops.Device(name)
+    with pytest.raises(TypeError, match="Device: backend is 1, expected a name"):
+        gpuops.Device(1)
+    for ordinal in ("1", 1.5, True, None):
+        with pytest.raises(TypeError, match="Device: ordinal is an integer, not"):
+            gpuops.Device("sim", ordinal)
+    assert str(gpuops.Device("sim", -1)) == "sim:-1"  # and not sim:cc20
+
+
 @pytest.mark.parametrize("ordinal", [-1, 1, 99])
 def test_a_device_that_is_not_there(ordinal):
     for use in (

@@ -270,6 +270,14 @@ def test_sweep_refusals():
             assert "tiled (side, rows) on sim" in str(refusal.value)
 
 
+def test_what_names_one_kernel_or_one_value_is_refused():
+    """A ladder left out `kernel=`, and a sweep tried `params=` on another kernel."""
+    with pytest.raises(TypeError, match=r"ladder: kernel= names one kernel.* pass only="):
+        gpuops.ladder("transpose", A, kernel="naive", device="cpu")
+    with pytest.raises(TypeError, match=r"sweep: params= .* as side=\[16, 32\]"):
+        gpuops.sweep("transpose", A, kernel="naive", params={"side": 16}, device="cpu")
+
+
 @pytest.mark.parametrize("op", CALLS)
 def test_explain(op):
     e = gpuops.explain(op, *CALLS[op], device="cpu")

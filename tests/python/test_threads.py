@@ -2,6 +2,7 @@
 
 import os
 import resource
+import signal
 import subprocess
 import sys
 import textwrap
@@ -156,6 +157,38 @@ def test_a_forked_child_works(busy):
         if busy:
             other.join()
     assert CALLS[5]().tobytes() == expected[5]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*")
+@pytest.mark.skipif(not gpuops.is_available("sim"), reason="sim is not built")
+@pytest.mark.sampled(later=True)
+def test_a_child_that_is_forked_while_a_kernel_runs_on_sim():
+    """About one child in a hundred waited forever for a lock of a thread that it has not."""
+    k = gpuops.compile("__global__ void k(int *a) { a[0] = 1; }", device="sim")
+    k[1, 1](np.zeros(1, np.int32))  # what it imports is there
+    end = threading.Event()
+
+    def work():
+        while not end.is_set():
+            k[1, 1](np.zeros(1, np.int32))
+
+    others = [threading.Thread(target=work) for _ in range(2)]
+    for other in others:
+        other.start()
+    try:
+        for _ in range(300):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(20)
+                a = np.zeros(1, np.int32)
+                k[1, 1](a)
+                os._exit(0 if a[0] == 1 else 3)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        end.set()
+        for other in others:
+            other.join()
 
 
 @pytest.mark.sampled(later=True)

@@ -50,6 +50,24 @@ IN_KERNEL = {  # in its third line
     "a[0] = rand();": "`rand` is of the host's library",
     'sprintf((char *)a, "%d", n);': "`sprintf` is of the host's library",
     "raise(6);": "`raise` is of the host's library",
+    "int i; a[i] = 1;": "`i` is used before it has a value: give it one where it is declared",
+    "float *p; *p = 1;": "`p` is used before it has a value",
+    "float s; for (int i = 0; i < n; i++) s += a[i]; a[0] = s;": "`s` is used before it has",
+    "float m; for (int i = 0; i < n; i++) m = fmaxf(m, a[i]); a[0] = m;": "`m` is used before",
+    "int i; while (i < n) { a[i] = 1; i += blockDim.x; }": "`i` is used before it has a value",
+    "float s; if (n) for (int i = 0; i < n; i++) s += a[i]; atomicAdd(a, s);": "`s` is used",
+    "a[0] = fmax(a[1], 1);": r"fmax of a `float` and an `int` is ambiguous.*fmax\(\(float\)",
+    "a[0] = fmod(n, n);": "fmod of an `int` and an `int` is ambiguous",
+    "a[0] = fma(a[0], 2.0, 1);": "call of overloaded 'fma|ambiguous",
+    "a[0] = ldexp(n, 2);": "ambiguous",
+    "float4 v = float4(1, 2, 3, 4); a[0] = v.x;": "float4 is no function: write make_float4",
+    "float2 v = (float2)(1, 2); a[0] = v.x;": "float2 is no function: write make_float2",
+    "__syncthreads(1);": "__syncthreads takes no argument",
+    "thread_local int x; x = n;": "a kernel has no thread_local variables",
+    "throw 1;": "kernels have no exceptions: no try, catch or throw",
+    "a[0] = typeid(int).hash_code();": "kernels have no typeid and no dynamic_cast",
+    "switch (n) { case 1: int x = 1; a[0] = x; case 2: a[0] = 2; }": "put { } around the stat",
+    'sprintf((char *)a, "x");': "`sprintf` is of the host's library",
     'asm("int3");': r"sim runs C\+\+ on the CPU, and inline assembly is a GPU's",
 }
 INCLUDES = "#include <csignal>\n#include <vector>\n#include <iostream>\n#include <functional>\n"
@@ -220,12 +238,14 @@ def test_more_threads_than_launch_bounds():
 
 
 def test_a_variable_without_a_value_is_no_zero():
+    """Where a branch may set it, so that the compiler cannot tell."""
     k = gpuops.compile(
-        KERNEL % "float sum; for (int i = 0; i < n; i++) sum += a[i]; a[0] = sum;"
+        KERNEL % "float sum; for (int i = 0; i < n; i++) if (i) sum += a[i]; else if (n > 9) "
+        "sum = 0; a[0] = sum;"
     )
     a = np.ones(4, "f4")
     k[1, 1](a, 4)
-    assert a[0] != 4
+    assert a[0] != 3
 
 
 @pytest.mark.parametrize(
@@ -294,6 +314,7 @@ print(a[0])
     ("command", "words"),
     [
         ("/bin/false", "/bin/false ended with status 1 and said nothing"),
+        ("/bin/true", "/bin/true gave no preprocessed source, expected a C++ compiler"),
         ('"x', "CXX is '\"x', which is no command: No closing quotation"),
     ],
 )
@@ -333,3 +354,35 @@ def test_a_header_s_mistake_names_the_header(tmp_path):
     (tmp_path / "mine.cu").write_text('#include "mine.h"\n' + ADD)
     with pytest.raises(gpuops.CompileError, match=r"mine\.h, line 2: .*x"):
         gpuops.compile(tmp_path / "mine.cu")
+
+
+@pytest.mark.parametrize("declared", ["c[2 * 1 + 1] = {1, 2}", "c[2 * 2][1 * 1] = {{1}, {2}}",
+                                      "c = 2 * 3", "c{2 * 3}"])  # fmt: skip
+def test_a_store_to_constant_memory_whose_size_is_a_product(declared):
+    """The `*` of the size was taken for that of a pointer, which may be stored through."""
+    place = "c[0][0]" if "][" in declared else "c[0]" if "[" in declared else "c"
+    said = said_of(f"__constant__ float {declared};\n" + KERNEL % f"{place} = n;")
+    assert re.search("line 4: (`c` is constant here|assignment of read-only variable)", said)
+
+
+UNSURE = [  # nothing is used here before it is set, or a branch may have set it
+    "float s; for (int i = 0; i < n; i++) if (i) s += a[i]; else s = a[i]; a[0] = s;",
+    "float s; for (int i = 0; i < n; i++) { if (!i) { s = 1; continue; } s += 1; } a[0] = s;",
+    "float s; for (int i = 0; i < n; i++) s = i ? s + a[i] : a[i]; a[0] = s;",
+    "float s; for (int i = 0; i < n; i++) if (i) s = s + 1; else s = a[i]; a[0] = s;",
+    "float s; for (int i = 0; i < n; i++) { i && (s += 1); s = i; } a[0] = s;",
+    "float s; for (int i = 0; i < n; i++) { switch (i) { case 0: s = 7; break; default: s++; } "
+    "} a[0] = s;",
+    "float v; if (threadIdx.x == 0) v = a[0]; v = __shfl_sync(1, v, 0); a[0] = v;",
+    "float4 v; v.x = 1; ((float4 *)a)[0] = v; a[0] = 7;",
+    "struct { float3 p; float m; } q; q.m = 7; __shared__ decltype(q) s; s = q; a[0] = s.m;",
+    "float s;\n#if 0\ns += 1;\n#else\ns = 7;\n#endif\nfor (int i = 0; i < n; i++) s += 1; "
+    "a[0] = s;",
+    "float s, t; sincosf(a[1], &s, &t); a[0] = s + t;",
+    "float s; if (n > 100) s = 1; if (n > 100) a[0] = s;",
+]
+
+
+@pytest.mark.parametrize("body", UNSURE)
+def test_a_variable_that_may_have_a_value_is_no_mistake(body):
+    gpuops.compile(KERNEL % body)[1, 1](np.ones(8, "f4"), 2)

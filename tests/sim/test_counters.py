@@ -182,6 +182,17 @@ def test_a_sample_of_nothing_is_refused(blocks):
         gpuops.profile("add", 1.0, 2.0, blocks=blocks)
 
 
+def test_counts_of_what_there_is_not_are_refused():
+    """A misspelt word counted nothing, as if there were no bank conflicts."""
+    k = gpuops.profile("add", np.ones(64), 1.0, kernel="naive", device="sim").kernels[0]
+    assert k.counts("shared", "load").requests == 0
+    for space, kind in (("Shared", "load"), ("local", "load"), ("shared", "loads")):
+        with pytest.raises(ValueError, match=r"counts: (space|kind) is '.*', expected .* or "):
+            k.counts(space, kind)
+    with pytest.raises(ValueError, match="balance: kind is 'read', expected load or"):
+        k.balance("read")
+
+
 @pytest.mark.parametrize("blocks", ["some", 2.5, None])
 def test_a_sample_of_something_else_is_refused(blocks):
     with pytest.raises(TypeError, match="profile: blocks"):

@@ -167,6 +167,35 @@ def test_a_value_that_nobody_stores():
         gpuops.compile(source + "\n")[1, 1](np.zeros(2, "i4"))
 
 
+def test_a_loop_without_an_end_is_told_to_look_at_its_condition():
+    """A search that halves its range without an end was told of blocks that wait."""
+    source = """
+__global__ void find(const int *a, int *out)
+{
+    int low = 0, high = 3;
+    while (low <= high) { int m = (low + high) / 2; if (a[m] < -1) low = m + 1; else high = m; }
+    *out = low;
+}
+"""
+    for blocks in 1, 3:
+        with pytest.raises(gpuops.DeviceError, match="look at its condition, which does not"):
+            gpuops.compile(source)[blocks, 1](np.zeros(4, "i4"), np.zeros(1, "i4"))
+
+
+def test_a_lock_that_is_held_at_a_barrier():
+    source = """
+__global__ void locked(int *lock, int *sum)
+{
+    while (atomicCAS(lock, 0, 1) != 0) { }
+    *sum += 1;
+    __syncthreads();
+    atomicExch(lock, 0);
+}
+"""
+    with pytest.raises(gpuops.DeviceError, match="others of its block wait for this thread at"):
+        gpuops.compile(source)[2, 64](np.zeros(1, "i4"), np.zeros(1, "i4"))
+
+
 @pytest.mark.parametrize(("turns", "seed"), ORDERS)
 def test_threads_of_a_block_may_wait_for_each_other(turns, seed):
     k = gpuops.compile("""

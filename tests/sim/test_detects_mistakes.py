@@ -65,6 +65,16 @@ def test_an_index_off_by_one():
     assert "block (0, 0, 0), thread (0, 0, 0)" in said
 
 
+def test_an_unsigned_index_below_zero():
+    """It was an address of no array, which lay 16 GiB away."""
+    words = "{} a[{}], past the end of a, which has 1000 elements; an unsigned index below 0"
+    for at, index in (("threadIdx.x - 1", 2**32 - 1), ("(blockIdx.x - 1) * 32", 2**32 - 32)):
+        source = f"__global__ void k(float *a)\n{{\n    a[{at}] = 1;\n}}\n"
+        said = caught(source, lambda k: k[1, 32](np.zeros(1000, "f4")), "no array|past the", at)
+        assert words.format("stores", index) in said
+        assert "compare before subtracting" in said
+
+
 def test_a_removed_barrier():
     source = SUM.replace(
         "[blockIdx.x * 256 + t];\n    __syncthreads();", "[blockIdx.x * 256 + t];"

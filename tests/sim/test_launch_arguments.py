@@ -146,6 +146,8 @@ def test_sizes_are_refused_for_what_is_wrong():
         k[1, (1, 1, 128)]
     with pytest.raises(ValueError, match=r"shared is a number of bytes below 2\*\*32"):
         k[1, 1, 10**30]
+    x = np.zeros(4, "f4")
+    k[[1, 1], [4]](x, x)  # a list is as good as a tuple
 
 
 @pytest.mark.parametrize("call", ["__syncwarp(0xff00);", "x = __shfl_sync(0xff00, x, 8);"])

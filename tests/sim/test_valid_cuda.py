@@ -31,6 +31,14 @@ SPELLINGS = [
     "__global__ void k(int *a) { *a = count + data; }",
     "__global__ void k(int *a) { atomicAdd_block(a, 3); atomicAdd_system(a, 4); "
     "__nanosleep(9); }",
+    "__global__ void k(int *a) { *a = INT_MAX > CHAR_BIT ? 7 : 0; }",
+    "__global__ void k(int *a) { *a = 0; for (int i : {3, 4}) *a += i; }",
+    "__global__ void k(int *a) { int x = {7.5}; unsigned char c{263}; *a = x == c ? x : 0; }",
+    "#if CUDART_VERSION < 9000 || __CUDACC_VER_MAJOR__ < 9 || !defined __NVCC__\n"
+    "#error old\n#endif\n__global__ void k(int *a) { *a = 7; }",
+    "struct V { int4 v; };\n__device__ int4 twice(int4 v) { return v; }\n"
+    "__global__ void k(int *a) { int4 v(twice(make_int4(1, 2, 3, 7))); V w = {int4(v)}; "
+    "*a = ((int4)w.v).w; }",
     "__managed__ int m = 7;\n__global__ void k(int *a) { *a = m; }",
     "__global__ void k(int *a) { int __shared__ s[2]; volatile __shared__ int t, *p; t = 7; "
     "p = &t; s[1] = *p; *a = s[1]; }",

@@ -6,10 +6,13 @@
 #define GOP_CUDA_CALL_H
 
 #include <assert.h>
+#include <initializer_list> /* nvcc includes it, too, as limits.h */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <type_traits>
 
 #define memcpy __builtin_memcpy /* core/half.h copies a thread's own variables only */
 #include "cuda/launch.h"

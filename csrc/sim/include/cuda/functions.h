@@ -62,6 +62,26 @@ GOP_SIM_OF_ONE(tan)
 GOP_SIM_OF_ONE(tanh)
 GOP_SIM_OF_ONE(trunc)
 #undef GOP_SIM_OF_ONE
+#ifdef __NVCC__ /* not for OpenCL C, which converts the second number */
+/* And for two numbers of different types, or two integers: pow alone has these. */
+template <typename... T> using gop_sim_if_numbers =
+    std::enable_if_t<(std::is_arithmetic<T>::value && ...)>;
+#define GOP_SIM_OF_TWO(name)                                                                   \
+    template <typename T, typename U, typename = gop_sim_if_numbers<T, U>> double name(T, U);
+GOP_SIM_OF_TWO(atan2)
+GOP_SIM_OF_TWO(fdim)
+GOP_SIM_OF_TWO(fmax)
+GOP_SIM_OF_TWO(fmin)
+GOP_SIM_OF_TWO(fmod)
+GOP_SIM_OF_TWO(hypot)
+GOP_SIM_OF_TWO(nextafter)
+GOP_SIM_OF_TWO(remainder)
+#undef GOP_SIM_OF_TWO
+template <typename T, typename U, typename V, typename = gop_sim_if_numbers<T, U, V>>
+double fma(T, U, V);
+template <typename T, typename = decltype(T() % T())> double ldexp(T, int);
+template <typename T, typename = decltype(T() % T())> double scalbn(T, int);
+#endif
 #endif
 
 /* ---- floats to integers ---- */
@@ -235,13 +255,13 @@ GOP_SIM_DOT(unsigned, unsigned char, uchar4)
 /* sin(pi x) and cos(pi x), by the quarter that x is in, so that they are exact for integers. */
 GOP_DEVICE double sinpi(double x)
 {
-    const double turn = remainder(x, 2),
+    const double turn = remainder(x, 2.0),
                  part = fabs(turn) > 0.5 ? copysign(1, turn) - turn : turn;
     return part == 0 ? copysign(0, x) : sin(M_PI * part);
 }
 GOP_DEVICE double cospi(double x)
 {
-    return x - x != 0 ? x - x : sinpi(0.5 - fabs(remainder(x, 2)));
+    return x - x != 0 ? x - x : sinpi(0.5 - fabs(remainder(x, 2.0)));
 }
 GOP_DEVICE float sinpif(float x)
 {

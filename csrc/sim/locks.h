@@ -1,0 +1,24 @@
+/*
+ * locks.h - the locks of what sim keeps from launch to launch.
+ */
+#ifndef GOP_SIM_LOCKS_H
+#define GOP_SIM_LOCKS_H
+
+#include <pthread.h>
+
+enum {
+    GOP_SIM_PROFILE,
+    GOP_SIM_RECORD,
+    GOP_SIM_WORKERS,
+    GOP_SIM_SCHEDULE,
+    GOP_SIM_FAULTS,
+    GOP_SIM_ARRAYS,
+    GOP_SIM_LOCKS
+};
+extern pthread_mutex_t gop_sim_locks[GOP_SIM_LOCKS];
+
+/* From here on a fork waits until no other thread holds one of them: the child lacks that
+ * thread, and could never take its lock. */
+void gop_sim_locks_bear_forks(void);
+
+#endif
