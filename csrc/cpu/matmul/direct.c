@@ -11,11 +11,12 @@
 #if (IS_FLOAT && !IS_HALF) || IS_COMPLEX
 enum {
     FN(LANES) = VECTOR / (int)sizeof(R),
-    FN(MR) = IS_COMPLEX ? COMPLEX_ROWS : ROWS,
-    FN(NV) = IS_COMPLEX ? COMPLEX_VECTORS : 2,
+    FN(MR) = !IS_COMPLEX ? ROWS : VECTOR == 32 ? 3 : COMPLEX_ROWS,
+    FN(NV) = IS_COMPLEX && VECTOR == 16 ? 1 : 2,
     FN(NARROW_MR) = FN(MR) < 8 ? FN(MR) : 7,
-    FN(FEW) = (VECTOR == 64 ? 4 : 2) / EACH,       /* most vectors of sums of direct_chains */
-    FN(WIDEST) = VECTOR == 64 ? 8 / EACH : FN(NV), /* most vectors of a block */
+    FN(FEW) = (VECTOR == 64 ? 4 : 3) / EACH,      /* most vectors of sums of direct_chains */
+    FN(WIDEST) = VECTOR > 16 ? 8 / EACH : FN(NV), /* most vectors of a block, which has one */
+    FN(WIDE_ROWS) = VECTOR == 64 ? 6 : 2,         /* row, and half of them up to this many */
 };
 
 /* Computes `rows` x (vectors - 1 whole vectors and `last` lanes) outputs, over `chains` times
@@ -87,7 +88,7 @@ static ALWAYS_INLINE void FN(direct_rows)(const int rows, int64_t cols, int64_t 
                                           const R *b, R *out, const direct *p, int is_first)
 {
     enum { N = FN(LANES) };
-    const int most = rows == 1 ? FN(WIDEST) : rows <= 6 ? FN(WIDEST) / 2 : 1;
+    const int most = rows == 1 ? FN(WIDEST) : rows <= FN(WIDE_ROWS) ? FN(WIDEST) / 2 : 1;
 #define BLOCK(v)                                                                               \
     if (v <= most || v <= FN(NV))                                                              \
         for (; left > (v - 1) * N; left -= v * N, b += v * N, out += v * N) FN(direct_block)   \
