@@ -11,7 +11,9 @@
 #if (IS_FLOAT && !IS_HALF) || IS_COMPLEX
 enum {
     FN(LANES) = VECTOR / (int)sizeof(R),
-    FN(MR) = !IS_COMPLEX ? ROWS : VECTOR == 32 ? 3 : COMPLEX_ROWS,
+    FN(MR) = !IS_COMPLEX    ? ROWS
+             : VECTOR == 32 ? 3
+                            : COMPLEX_ROWS,
     FN(NV) = IS_COMPLEX && VECTOR == 16 ? 1 : 2,
     FN(NARROW_MR) = FN(MR) < 8 ? FN(MR) : 7,
     FN(FEW) = (VECTOR == 64 ? 4 : 3) / EACH,      /* most vectors of sums of direct_chains */
