@@ -268,11 +268,13 @@ static gop_status matmul_direct(gop_ctx *ctx, const gop_task *task, int64_t step
 
 enum { AS_IT_LIES = 1, SPREAD, LAID_OUT }; /* ways to multiply in place */
 
-/* Whether b stays in the L2 cache or is read once. */
-static int is_near(const sides *s, int64_t item, int rows)
+/* Whether b stays in the L2 cache or is read once. The choice for complex numbers decides bits,
+ * so it is the same at every instruction-set level. */
+static int is_near(const sides *s, int64_t item, int rows, int is_complex)
 {
-    enum { CACHED = 256 << 10 };
-    return s->m <= rows || s->n * item <= CACHED / (gop_smaller(s->k, KC) + 1);
+    enum { CACHED = 256 << 10, CACHED_REAL = VECTOR == 64 ? CACHED : CACHED / 2 };
+    return s->m <= rows ||
+           s->n * item <= (is_complex ? CACHED : CACHED_REAL) / (gop_smaller(s->k, KC) + 1);
 }
 
 /* How a product is multiplied in place; 0: it is not. Writes its sides. Sums are spread over
@@ -288,18 +290,19 @@ static int direct_way(const gop_gemm *g, gop_dtype dtype, sides *s)
         *s = both[i];
         if (s->m > 1 && s->m <= 2 * rows && s->n * item >= LEAST_LINE && s->k > 1 &&
             s->b_col == 1 && s->b_row != 1 && s->out_col != 1 &&
-            (s->k >= LEAST_TERMS || 2 * s->m * item <= VECTOR) && is_near(s, item, rows))
+            (s->k >= LEAST_TERMS || 2 * s->m * item <= VECTOR) &&
+            is_near(s, item, rows, is_complex))
             return SPREAD;
     }
     for (int i = 0; i < 2; i++) {
         *s = both[i];
         if ((s->n == 1 ? s->a_col == 1 : s->b_col == 1 && s->out_col == 1) &&
-            is_near(s, item, rows))
+            is_near(s, item, rows, is_complex))
             return AS_IT_LIES;
     }
     for (int i = 0; i < 2; i++) {
         *s = both[i];
-        if (s->n == 1 && is_near(s, item, rows)) return AS_IT_LIES;
+        if (s->n == 1 && is_near(s, item, rows, is_complex)) return AS_IT_LIES;
     }
     for (int i = 0; i < 2; i++) {
         *s = both[i];
