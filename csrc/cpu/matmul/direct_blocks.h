@@ -6,12 +6,10 @@
 #if (IS_FLOAT && !IS_HALF) || IS_COMPLEX
 enum {
     FN(LANES) = VECTOR / (int)sizeof(R),
-    FN(MR) = !IS_COMPLEX    ? ROWS
-             : VECTOR == 32 ? 3
-                            : COMPLEX_ROWS,
+    FN(MR) = IS_COMPLEX ? (VECTOR == 32 ? 3 : COMPLEX_ROWS) : ROWS,
     FN(NV) = IS_COMPLEX && VECTOR == 16 ? 1 : 2,
     FN(NARROW_MR) = FN(MR) < 8 ? FN(MR) : 7,
-    FN(FEW) = (VECTOR == 64 ? 4 : 3) / EACH,      /* most vectors of sums of direct_chains */
+    FN(FEW) = (VECTOR == 16 ? 2 : 3 + (VECTOR == 64)) / EACH, /* most vectors of chains */
     FN(WIDEST) = VECTOR > 16 ? 8 / EACH : FN(NV), /* most vectors of a block, which has one */
     FN(WIDE_ROWS) = VECTOR == 64 ? 6 : 2,         /* row, and half of them up to this many */
 };

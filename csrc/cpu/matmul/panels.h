@@ -91,9 +91,8 @@ static void FN(pack)(const T *from, int64_t step, int64_t l_step, int64_t count,
                     }
         else if (width == PFN(MR))
             for (; x < full; x += PFN(MR), to += panel)
-                for (int64_t l = 0; l < kc; l++)
-                    FN(pack_line)
-                    (from + x + l * l_step, PFN(MR), PFN(MR), to + l * PFN(MR) * planes);
+                for (int64_t l = 0; l < kc; l++) FN(pack_line)
+        (from + x + l * l_step, PFN(MR), PFN(MR), to + l * PFN(MR) * planes);
         for (; x < count; x += width, to += panel)
             for (int64_t l = 0; l < kc; l++) FN(pack_line)
         (from + x + l * l_step, (int)(count - x < width ? count - x : width), width,
