@@ -6,9 +6,9 @@
  */
 #include "core/choice.h"
 
-/* Whether packing costs more than it saves. It saves half the work for a matrix times its own
- * transpose. It also saves loads of a's strided columns, which otherwise are repeated for each
- * vector of a row of b, and a large b's, whose lines some rows of a read by short pieces. */
+/* Whether packing costs more than it saves. It saves loads of a's strided columns, which
+ * otherwise are repeated for each vector of a row of b, and a large b's, whose lines some rows
+ * of a read by short pieces. Of a matrix times its own transpose both ways leave out half. */
 static int matmul_is_cheap_in_place(const gop_ctx *ctx, const gop_task *task)
 {
     enum {

@@ -178,8 +178,8 @@ static void FN(dots)(int64_t outputs, int64_t count, const T *b, int64_t line, c
             CASE(4)
             CASE(5)
             CASE(6)
-            CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12) CASE(13) CASE(14) CASE(15)
-                CASE(16)
+            CASE(7)
+            CASE(8) CASE(9) CASE(10) CASE(11) CASE(12) CASE(13) CASE(14) CASE(15) CASE(16)
         }
 #undef CASE
         return;
