@@ -268,13 +268,14 @@ static gop_status matmul_direct(gop_ctx *ctx, const gop_task *task, int64_t step
 
 enum { AS_IT_LIES = 1, SPREAD, LAID_OUT }; /* ways to multiply in place */
 
-/* Whether b stays in the L2 cache or is read once. The choice for complex numbers decides bits,
- * so it is the same at every instruction-set level. */
+/* Whether b stays in the L2 cache or is read once. Long columns of b are in too many pages for
+ * shorter vectors. For complex numbers the choice decides bits, so it is the same at every
+ * instruction-set level. */
 static int is_near(const sides *s, int64_t item, int rows, int is_complex)
 {
-    enum { CACHED = 256 << 10, CACHED_REAL = VECTOR == 64 ? CACHED : CACHED / 2 };
-    return s->m <= rows ||
-           s->n * item <= (is_complex ? CACHED : CACHED_REAL) / (gop_smaller(s->k, KC) + 1);
+    enum { CACHED = 256 << 10, SHORT = 64 };
+    const int64_t most = VECTOR == 64 || is_complex || s->k <= SHORT ? CACHED : CACHED / 2;
+    return s->m <= rows || s->n * item <= most / (gop_smaller(s->k, KC) + 1);
 }
 
 /* How a product is multiplied in place; 0: it is not. Writes its sides. Sums are spread over

@@ -272,7 +272,7 @@ static int way_of(const sides *p, gop_dtype dtype)
         LINES = 16,
         CACHED = 512 << 10,
         NARROWEST = 4,
-        NARROW = 256, /* bytes */
+        NARROW = 128, /* bytes */
         TALL = 1 << 16
     };
     const int64_t item = gop_dtype_size(dtype);
@@ -295,8 +295,8 @@ static int way_of(const sides *p, gop_dtype dtype)
         return DOTS;
     const int is_large = p->m == 1 || p->n * item > CACHED / (p->k + 1) * 4;
     /* What direct sums in registers; only real numbers have the same bits there. */
-    const int64_t narrow = !is_real      ? NARROW / 2 / item
-                           : VECTOR > 16 ? NARROW / item
+    const int64_t narrow = !is_real      ? NARROW / item
+                           : VECTOR > 16 ? 4 * VECTOR / item
                                          : NARROWEST - 1;
     const int is_wide = p->n >= SHORTEST || (p->m == 1 && p->n > narrow && p->k >= TALL / p->n);
     return p->m <= SWEPT_ROWS && p->k >= (p->m == 1 ? 1 : SWEEP_LINES) && p->b_col == 1 &&
