@@ -274,8 +274,8 @@ static PyObject *make_torch(const dl_exchange_api *api, gop_array *array)
         strides[d] = array->strides[d] / gop_dtype_size(array->dtype);
     if (!gop_is_c_order(array))
         managed->tensor.shape = array->shape, managed->tensor.strides = strides;
+    array->data = (char *)managed->tensor.data + managed->tensor.byte_offset;
     if (api->to_object(managed, &object) != 0) return NULL;
-    if (api->read(object, &tensor) == 0) array->data = tensor.data;
     return object;
 }
 

@@ -71,6 +71,10 @@ class Tensor_(ctypes.Structure):
                 ("lanes", ctypes.c_uint16), ("shape", ctypes.c_void_p),
                 ("strides", ctypes.c_void_p), ("offset", ctypes.c_uint64)]
 
+class Managed(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint64), ("context", ctypes.c_void_p),
+                ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("tensor", Tensor_)]
+
 Read = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Tensor_))
 Stream = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int,
                            ctypes.POINTER(ctypes.c_void_p))
@@ -80,7 +84,7 @@ Give = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_
 
 def torch():
     global kind, kept
-    reads = []
+    reads, managed = [], {}
     @Read
     def read(tensor, into):
         b = tensor.device_array._buffer
@@ -100,12 +104,16 @@ def torch():
             return -1
         shape = ctypes.cast(t.shape, ctypes.POINTER(ctypes.c_int64))[:t.ndim]
         own.append(made(gpuops.to_device(np.full(shape, 7, "f4"), "cuda")))
-        into[0] = len(own)
+        m = Managed()
+        m.tensor.data = own[-1].device_array._buffer.ptr
+        managed[ctypes.addressof(m)] = own[-1], m
+        into[0] = ctypes.addressof(m)
         return 0
     @Give
-    def give(managed, into):
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(own[managed - 1]))
-        into[0] = id(own[managed - 1])
+    def give(given, into):
+        tensor = managed[given][0]
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(tensor))
+        into[0] = id(tensor)
         return 0
     table = (ctypes.c_void_p * 7)()
     ctypes.cast(table, ctypes.POINTER(ctypes.c_uint32))[0] = 1
