@@ -303,7 +303,7 @@ def test_threads_and_levels_change_no_bit(dtype):
     shapes = (
         (90, 700, 33), (200, 700, 4), (3, 700, 500), (300, 700, 1), (1, 700, 600),
         (1, 100_000, 1), (2, 33_001, 70), (40, 9, 40), (90, 300, 140),
-        (5, 4500, 7), (50, 4200, 60),
+        (5, 4500, 7), (50, 4200, 60), (12, 7000, 1), (3, 6001, 2),
     )  # fmt: skip
     for m, k, n in shapes:
         if d.kind in "biu":
@@ -318,6 +318,23 @@ def test_threads_and_levels_change_no_bit(dtype):
                     gpuops.set_num_threads(threads)
                     _core.set_cpu_level(level)
                     same_bits(gpuops.matmul(x, y, device="cpu"), want)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("columns", [5, 17, 50])
+def test_tall_matrices_times_their_transposes_have_the_bits_of_other_products(dtype, columns):
+    """Half of the results are copied, and threads share their sums."""
+    a = data("normal", 3000, columns, 1, np.dtype(dtype))[0]
+    for x in (a, np.stack((a, -a, a + 1))):
+        gpuops.set_num_threads(1)
+        want = gpuops.matmul(x.mT, x.copy(), device="cpu", kernel="direct")
+        for threads in (1, 2, 5):
+            for level in _core.cpu_levels():
+                gpuops.set_num_threads(threads)
+                _core.set_cpu_level(level)
+                got = gpuops.matmul(x.mT, x, device="cpu", kernel="direct")
+                same_bits(got, want)
+                same_bits(got, got.mT.copy())
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

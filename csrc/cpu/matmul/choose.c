@@ -6,15 +6,16 @@
  */
 #include "core/choice.h"
 
-/* Whether packing costs more than it saves. It saves half the work for a matrix times its own
- * transpose. It also saves loads of a's strided columns, which otherwise are repeated for each
- * vector of a row of b, and a large b's, whose lines some rows of a read by short pieces. */
+/* Whether packing costs more than it saves. It saves loads of a's strided columns, which
+ * otherwise are repeated for each vector of a row of b, and a large b's, whose lines some rows
+ * of a read by short pieces. Of a matrix times its own transpose both ways leave out half. */
 static int matmul_is_cheap_in_place(const gop_ctx *ctx, const gop_task *task)
 {
     enum {
-        OWN_ROW = 512,   /* bytes of a's row, if b is its transpose */
-        TERMS = 64,      /* whose lines of a the L1 cache keeps */
-        NEAR = 1 << 18,  /* bytes of KC lines of a that the L2 cache keeps */
+        OWN_ROW = 512,  /* bytes of a's row, if b is its transpose */
+        TERMS = 64,     /* whose lines of a the L1 cache keeps */
+        NEAR = 1 << 18, /* bytes of KC lines of a that the L2 cache keeps, */
+        NEAR_REAL = VECTOR == 64 ? NEAR : NEAR / 2,
         FEWEST = 7,      /* rows from which on a piece of b's lines has two vectors only */
         LONG = 512,      /* bytes of a line that has many such pieces */
         LARGE = 1 << 19, /* bytes of a b, and of those of all products, */
@@ -33,7 +34,8 @@ static int matmul_is_cheap_in_place(const gop_ctx *ctx, const gop_task *task)
     if (s.m <= (is_complex ? COMPLEX_ROWS : ROWS))
         return is_complex || s.m < FEWEST || line <= LONG || line <= LARGE / s.k ||
                line <= FAR / s.k / g->batches;
-    return s.a_col == 1 || s.k <= TERMS || s.m <= NEAR / item / gop_smaller(s.k, KC);
+    return s.a_col == 1 || s.k <= TERMS ||
+           s.m <= (is_complex ? NEAR : NEAR_REAL) / item / gop_smaller(s.k, KC);
 }
 
 /* Whether integers are few lines times few that run along the sum. The loop of naive is vectors

@@ -9,169 +9,6 @@
 #ifdef D
 
 #if (IS_FLOAT && !IS_HALF) || IS_COMPLEX
-enum {
-    FN(LANES) = VECTOR / (int)sizeof(R),
-    FN(MR) = IS_COMPLEX ? COMPLEX_ROWS : ROWS,
-    FN(NV) = IS_COMPLEX ? COMPLEX_VECTORS : 2,
-    FN(NARROW_MR) = FN(MR) < 8 ? FN(MR) : 7,
-    FN(FEW) = (VECTOR == 64 ? 4 : 2) / EACH,       /* most vectors of sums of direct_chains */
-    FN(WIDEST) = VECTOR == 64 ? 8 / EACH : FN(NV), /* most vectors of a block */
-};
-
-/* Computes `rows` x (vectors - 1 whole vectors and `last` lanes) outputs, over `chains` times
- * kc values of l. For complex numbers, the products with the real part of a are one chain,
- * those with the imaginary part another. */
-static ALWAYS_INLINE void FN(direct_block)(const int rows, const int vectors, const int chains,
-                                           int64_t last, int64_t kc, const R *a, const R *b,
-                                           R *out, const direct *p, int is_first)
-{
-    V sum[CHAINS][FN(MR)][FN(WIDEST)];
-    const int64_t a_row = EACH * p->s.a_row, a_col = EACH * p->s.a_col,
-                  b_row = EACH * p->s.b_row;
-#if IS_COMPLEX
-    V turned[CHAINS][FN(MR)][FN(WIDEST)];
-#endif
-#pragma GCC unroll 16
-    for (int c = 0; c < chains; c++)
-#pragma GCC unroll 16
-        for (int i = 0; i < rows; i++)
-#pragma GCC unroll 8
-            for (int v = 0; v < vectors; v++) {
-                sum[c][i][v] = (V){0};
-#if IS_COMPLEX
-                turned[c][i][v] = (V){0};
-#endif
-            }
-    for (int64_t l = 0; l < kc; l++, a += a_col, b += b_row)
-#pragma GCC unroll 16
-        for (int c = 0; c < chains; c++) {
-            V line[FN(WIDEST)];
-#pragma GCC unroll 8
-            for (int v = 0; v < vectors; v++)
-                line[v] = (V)UFN(load)(b + c * KC * b_row + v * FN(LANES),
-                                       v == vectors - 1 ? last : FN(LANES));
-#pragma GCC unroll 16
-            for (int i = 0; i < rows; i++) {
-                const R *const x = a + c * KC * a_col + i * a_row;
-#pragma GCC unroll 8
-                for (int v = 0; v < vectors; v++) {
-                    sum[c][i][v] = VFN(fma)(VECTOR_SPLAT(V, x[0]), line[v], sum[c][i][v]);
-#if IS_COMPLEX
-                    turned[c][i][v] = VFN(fma)(VECTOR_SPLAT(V, x[1]), line[v], turned[c][i][v]);
-#endif
-                }
-            }
-        }
-#pragma GCC unroll 16
-    for (int i = 0; i < rows; i++)
-#pragma GCC unroll 8
-        for (int v = 0; v < vectors; v++) {
-            R *const to = out + i * EACH * p->s.out_row + v * FN(LANES);
-            const int64_t count = v == vectors - 1 ? last : FN(LANES);
-            V all = is_first ? (V){0} : (V)UFN(load)(to, count);
-#pragma GCC unroll 16
-            for (int c = 0; c < chains; c++) {
-                V one = sum[c][i][v];
-#if IS_COMPLEX
-                one += VFN(times_i)(turned[c][i][v]);
-#endif
-                all = is_first && c == 0 ? one : all + one;
-            }
-            UFN(store)(to, count, (U)all);
-        }
-}
-
-/* Computes `rows` rows and all columns, over kc values of l. The fewer the rows, the wider the
- * blocks: a sum waits for its last term, so there should be many. */
-static ALWAYS_INLINE void FN(direct_rows)(const int rows, int64_t cols, int64_t kc, const R *a,
-                                          const R *b, R *out, const direct *p, int is_first)
-{
-    enum { N = FN(LANES) };
-    const int most = rows == 1 ? FN(WIDEST) : rows <= 6 ? FN(WIDEST) / 2 : 1;
-#define BLOCK(v)                                                                               \
-    if (v <= most || v <= FN(NV))                                                              \
-        for (; left > (v - 1) * N; left -= v * N, b += v * N, out += v * N) FN(direct_block)   \
-    (rows, v <= FN(WIDEST) ? v : 1, 1, gop_smaller(left - (v - 1) * N, N), kc, a, b, out, p,   \
-     is_first)
-    int64_t left = EACH * cols;
-    BLOCK(8);
-    BLOCK(4);
-    BLOCK(2);
-    BLOCK(1);
-#undef BLOCK
-}
-
-/* Each number of rows has its own loop, because a padding row costs as much as another row. */
-static void FN(direct_panel)(int rows, int64_t cols, int64_t kc, const R *a, const R *b, R *out,
-                             const direct *p, int is_first)
-{
-#define CASE(r)                                                                                \
-    case r:                                                                                    \
-        if (r <= FN(MR)) FN(direct_rows)(r, cols, kc, a, b, out, p, is_first);                 \
-        break;
-    switch (rows) {
-        EACH_ROWS(CASE)
-    }
-#undef CASE
-}
-
-#if !IS_COMPLEX
-/* The same as direct_block, for columns that fit in half a vector. */
-static ALWAYS_INLINE void FN(half_block)(const int rows, int64_t cols, int64_t kc, const R *a,
-                                         const R *b, R *out, const direct *p, int is_first)
-{
-    H sum[FN(MR)];
-#pragma GCC unroll 16
-    for (int i = 0; i < rows; i++) sum[i] = (H){0};
-    for (int64_t l = 0; l < kc; l++, a += p->s.a_col, b += p->s.b_row) {
-        const V line = (V)UFN(load)(b, cols);
-        H here;
-        memcpy(&here, &line, sizeof here);
-#pragma GCC unroll 16
-        for (int i = 0; i < rows; i++)
-            sum[i] = HFN(fma)(VECTOR_SPLAT(H, a[i * p->s.a_row]), here, sum[i]);
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < rows; i++) {
-        R *const to = out + i * p->s.out_row;
-        V all = {0};
-        memcpy(&all, &sum[i], sizeof sum[i]);
-        if (!is_first) all = (V)UFN(load)(to, cols) + all;
-        UFN(store)(to, cols, (U)all);
-    }
-}
-
-static void FN(half_panel)(int rows, int64_t cols, int64_t kc, const R *a, const R *b, R *out,
-                           const direct *p, int is_first)
-{
-#define CASE(r)                                                                                \
-    case r:                                                                                    \
-        FN(half_block)(r, cols, kc, a, b, out, p, is_first);                                   \
-        break;
-    switch (rows) {
-        EACH_ROWS(CASE)
-    }
-#undef CASE
-}
-#endif
-
-/* A few sums would each wait for their last term. So CHAINS segments of l run at the same time,
- * with the same bits as one after the other. */
-static void FN(direct_chains)(int rows, int vectors, int64_t cols, const R *a, const R *b,
-                              R *out, const direct *p, int is_first)
-{
-    const int64_t last = EACH * cols - (vectors - 1) * FN(LANES);
-#define CASE(r, v)                                                                             \
-    case 8 * r + v:                                                                            \
-        if (r * v <= FN(FEW))                                                                  \
-            FN(direct_block)(r, v, CHAINS, last, KC, a, b, out, p, is_first);                  \
-        break;
-    switch (8 * rows + vectors) {
-        CASE(1, 1) CASE(2, 1) CASE(3, 1) CASE(4, 1) CASE(1, 2) CASE(2, 2) CASE(1, 3) CASE(1, 4)
-    }
-#undef CASE
-}
-
 /* Copies b to rows that begin at multiples of a vector, which all rows of a use. */
 static void FN(lay_out)(const direct *p, const T *b, T *rows)
 {
@@ -234,10 +71,12 @@ static void FN(spread)(int64_t rows, int64_t cols, const R *block, R *out, const
 }
 
 /* Computes rows x cols outputs over kc values of l, as many rows at a time as registers allow.
- */
-static void FN(direct_panels)(int64_t rows, int64_t cols, int64_t kc, const R *a, const R *b,
-                              R *out, const direct *p, R *own, int is_first)
+ * `below` is the first row's index minus the first column's: of a product that is mirrored,
+ * vectors whose columns are all below the diagonal are left out. */
+static void FN(direct_panels)(int64_t rows, int64_t cols, int64_t below, int64_t kc, const R *a,
+                              const R *b, R *out, const direct *p, R *own, int is_first)
 {
+    enum { COLS = FN(LANES) / EACH };
     const int is_narrow = EACH * cols <= FN(LANES) && p->s.k >= LONG_ROW;
     const int64_t most = is_narrow ? FN(NARROW_MR) : FN(MR);
     const int64_t panels = (rows + most - 1) / most;
@@ -245,6 +84,8 @@ static void FN(direct_panels)(int64_t rows, int64_t cols, int64_t kc, const R *a
         const int64_t i = rows * panel / panels, to = rows * (panel + 1) / panels;
         const R *const from = a + EACH * i * p->s.a_row;
         R *const to_row = out + EACH * i * p->s.out_row;
+        const int64_t skip =
+            p->is_mirrored && below + i > 0 ? EACH * ((below + i) / COLS * COLS) : 0;
         if (p->spreads) {
             direct apart = *p; /* whose sums `own` holds before they are spread */
             apart.s.out_row = p->tile_row;
@@ -258,8 +99,20 @@ static void FN(direct_panels)(int64_t rows, int64_t cols, int64_t kc, const R *a
             continue;
         }
 #endif
-        FN(direct_panel)((int)(to - i), cols, kc, from, b, to_row, p, is_first);
+        FN(direct_panel)
+        ((int)(to - i), cols - skip / EACH, kc, from, b + skip, to_row + skip, p, is_first);
     }
+}
+
+/* The same by the way that the plan has. */
+static void FN(direct_terms)(int64_t rows, int64_t cols, int64_t below, int64_t kc, const T *a,
+                             const T *b, T *out, const direct *p, T *own, int is_first)
+{
+    if (p->is_turned)
+        turned((int)cols, rows, kc, (const float *)a, &p->s, (const float *)b, (float *)out,
+               is_first);
+    else FN(direct_panels)
+    (rows, cols, below, kc, (const R *)a, (const R *)b, (R *)out, p, (R *)own, is_first);
 }
 
 /* Computes pieces [begin, end) of all products, over the round's values of l. */
@@ -290,46 +143,68 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
          (const R *)(b + l0 * p->s.b_row), (R *)out, p, l0 == 0);
         while (l0 < p->l_end || l0 == 0) {
             const int64_t kc = gop_smaller(p->l_end - l0, KC);
-            const R *const from = (const R *)(a + l0 * p->s.a_col);
-            const R *const with = (const R *)(b + l0 * p->s.b_row);
-            if (p->is_turned)
-                turned((int)cols, rows, kc, (const float *)from, &p->s, (const float *)with,
-                       (float *)out, l0 == 0);
-            else FN(direct_panels)(rows, cols, kc, from, with, (R *)out, p, (R *)own, l0 == 0);
+            FN(direct_terms)
+            (rows, cols, i0 - j0, kc, a + l0 * p->s.a_col, b + l0 * p->s.b_row, out, p, own,
+             l0 == 0);
             l0 += kc + (kc == 0);
         }
         if (piece + 1 == p->pieces) walk_on(p->gemm, &at);
     }
 }
+
+/* Computes blocks [begin, end) of KC terms of all products, for the round's values of l. Each
+ * has its own sums; those of CHAINS blocks run at the same time if they are few. */
+static void FN(direct_shares)(void *argument, int64_t begin, int64_t end, int worker)
+{
+    const direct *const p = argument;
+    const int64_t m = p->s.m, n = p->s.n, vectors = (EACH * n + FN(LANES) - 1) / FN(LANES);
+    const int is_few = m * vectors <= FN(FEW);
+    direct apart = *p;
+    apart.s.out_row = n;
+    (void)worker;
+    for (int64_t t = begin; t < end;) {
+        int64_t offset[3];
+        batch_offsets(p->gemm, t / p->blocks, &offset[0], &offset[1], &offset[2]);
+        const int64_t l0 = p->l_begin + t % p->blocks * KC, left = p->l_end - l0;
+        const T *const a = (const T *)p->a + offset[p->s.is_swapped] + l0 * p->s.a_col;
+        const T *const b = (const T *)p->b + offset[!p->s.is_swapped] + l0 * p->s.b_row;
+        T *const sums = (T *)p->scratch + t * p->apart;
+        if (is_few && left >= CHAINS * KC && end - t >= CHAINS) {
+            FN(direct_chains)
+            ((int)m, (int)vectors, n, (const R *)a, (const R *)b, (R *)sums, &apart, 1);
+            t += CHAINS;
+        } else {
+            FN(direct_terms)(m, n, 0, gop_smaller(left, KC), a, b, sums, &apart, NULL, 1);
+            t++;
+        }
+    }
+}
+
+/* Adds the round's blocks to rows [begin, end) of all products, first to last. */
+static void FN(direct_join)(void *argument, int64_t begin, int64_t end, int worker)
+{
+    const direct *const p = argument;
+    (void)worker;
+    for (int64_t t = begin; t < end; t++) {
+        int64_t a, b, out;
+        batch_offsets(p->gemm, t / p->s.m, &a, &b, &out);
+        const int64_t i = t % p->s.m, first = p->is_mirrored ? i : 0;
+        const int64_t count = EACH * (p->s.n - first);
+        R *const to = (R *)((T *)p->out + out + i * p->s.out_row + first);
+        const T *from =
+            (const T *)p->scratch + t / p->s.m * p->blocks * p->apart + i * p->s.n + first;
+        for (int64_t block = 0; block < p->blocks; block++, from += p->apart)
+            for (int64_t x = 0; x < count; x++)
+                to[x] = p->l_begin == 0 && block == 0 ? ((const R *)from)[x]
+                                                      : to[x] + ((const R *)from)[x];
+    }
+}
 #endif
 
 #else
-#include "cpu/matmul/panels.h"
-#include "cpu/matmul/tiles.h"
-#include "cpu/matmul/turned.h"
+#include "cpu/matmul/direct_blocks.h"
 
-/* Rows of LONG_ROW terms that are a power of two apart map to one set of the L1 cache, which
- * has 8 ways. So with one vector of b, seven rows are computed at a time. Wider blocks reuse
- * what they load more often. */
-enum { CHAINS = 4, LONG_ROW = 128 };
 enum { DIRECT_PIECE = 1 << 20 }; /* bytes of terms that are worth a thread */
-
-/* The plan: each product has `pieces` of rows x cols outputs. */
-typedef struct direct {
-    sides s;
-    int64_t apart_row, apart_col; /* strides of b if it is copied (`lays_out`) */
-    int64_t rows, cols, pieces_n, pieces, grain;
-    int64_t round_k;       /* values of l between two checks for Ctrl-C */
-    int64_t own, tile_row; /* elements of a worker's scratch, and of a row of sums there */
-    int workers;
-    int lays_out; /* b is copied */
-    int spreads;  /* sums go to scratch, and from there to columns of out that are apart */
-    int is_turned, is_half; /* a lane is a row of a; the columns fit in half a vector */
-    const gop_gemm *gemm;   /* this and the following belong to one call */
-    const void *a, *b;
-    void *out, *scratch;
-    int64_t l_begin, l_end;
-} direct;
 
 /* Transposes `lines` contiguous lines of k items to k lines that are `width` apart, a multiple
  * of a vector. */
@@ -343,16 +218,36 @@ static void lay_squares(int item, const void *from, int64_t step, int64_t lines,
 #define GOP_TPL "cpu/matmul/direct.c"
 #include "cpu/runtime/each_dtype.inc"
 
-static const gop_body DIRECT[GOP_NDTYPES] = {
-    [GOP_FLOAT32] = direct_pieces_float32,
-    [GOP_FLOAT64] = direct_pieces_float64,
-    [GOP_COMPLEX64] = direct_pieces_complex64,
-    [GOP_COMPLEX128] = direct_pieces_complex128,
-};
+#define DIRECT_ENTRY(D)                                                                        \
+    {                                                                                          \
+        direct_pieces_##D, direct_shares_##D, direct_join_##D                                  \
+    }
+static const struct {
+    gop_body pieces, shares, join;
+} DIRECT[GOP_NDTYPES] = {[GOP_FLOAT32] = DIRECT_ENTRY(float32),
+                         [GOP_FLOAT64] = DIRECT_ENTRY(float64),
+                         [GOP_COMPLEX64] = DIRECT_ENTRY(complex64),
+                         [GOP_COMPLEX128] = DIRECT_ENTRY(complex128)};
+
+/* Computes one round. If workers share sums, they have blocks of terms. */
+static gop_status direct_round(direct *call, gop_dtype dtype)
+{
+    enum { WORTH = 1 << 15, ADDED = 1 << 15 }; /* products, and additions, worth a thread */
+    const int64_t batches = call->gemm->batches;
+    if (!call->apart)
+        return gop_parallel_by(call->workers, batches * call->pieces, call->grain,
+                               DIRECT[dtype].pieces, call);
+    call->blocks = (call->l_end - call->l_begin + KC - 1) / KC;
+    GOP_TRY(gop_parallel_by(call->workers, batches * call->blocks,
+                            1 + WORTH / (call->apart * KC), DIRECT[dtype].shares, call));
+    return gop_parallel_by(call->workers, batches * call->s.m,
+                           1 + ADDED / (call->s.n * call->blocks), DIRECT[dtype].join, call);
+}
 
 static gop_status matmul_direct(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     direct call = *GOP_OWN(const direct, task->plan);
+    const gop_dtype dtype = task->out[0].dtype;
     (void)ctx, (void)step;
     call.gemm = &task->geometry.gemm;
     call.a = task->in[call.s.is_swapped].data;
@@ -363,19 +258,24 @@ static gop_status matmul_direct(gop_ctx *ctx, const gop_task *task, int64_t step
         call.l_begin = call.l_end;
         call.l_end += gop_smaller(call.s.k - call.l_end, call.round_k);
         if (call.l_begin > 0) GOP_TRY(gop_interrupted());
-        GOP_TRY(gop_parallel_by(call.workers, call.gemm->batches * call.pieces, call.grain,
-                                DIRECT[task->out[0].dtype], &call));
+        GOP_TRY(direct_round(&call, dtype));
     } while (call.l_end < call.s.k);
-    return GOP_OK;
+    if (!call.is_mirrored) return GOP_OK;
+    const product square = {.s = call.s, .workers = call.workers};
+    rounds mirrored = {.plan = &square, .gemm = call.gemm, .out = call.out};
+    return mirror_squares(&mirrored, &PACKINGS[dtype]);
 }
 
 enum { AS_IT_LIES = 1, SPREAD, LAID_OUT }; /* ways to multiply in place */
 
-/* Whether b stays in the L2 cache or is read once. */
-static int is_near(const sides *s, int64_t item, int rows)
+/* Whether b stays in the L2 cache or is read once. Long columns of b are in too many pages for
+ * shorter vectors. For complex numbers the choice decides bits, so it is the same at every
+ * instruction-set level. */
+static int is_near(const sides *s, int64_t item, int rows, int is_complex)
 {
-    enum { CACHED = 256 << 10 };
-    return s->m <= rows || s->n * item <= CACHED / (gop_smaller(s->k, KC) + 1);
+    enum { CACHED = 256 << 10, SHORT = 64 };
+    const int64_t most = VECTOR == 64 || is_complex || s->k <= SHORT ? CACHED : CACHED / 2;
+    return s->m <= rows || s->n * item <= most / (gop_smaller(s->k, KC) + 1);
 }
 
 /* How a product is multiplied in place; 0: it is not. Writes its sides. Sums are spread over
@@ -391,18 +291,19 @@ static int direct_way(const gop_gemm *g, gop_dtype dtype, sides *s)
         *s = both[i];
         if (s->m > 1 && s->m <= 2 * rows && s->n * item >= LEAST_LINE && s->k > 1 &&
             s->b_col == 1 && s->b_row != 1 && s->out_col != 1 &&
-            (s->k >= LEAST_TERMS || 2 * s->m * item <= VECTOR) && is_near(s, item, rows))
+            (s->k >= LEAST_TERMS || 2 * s->m * item <= VECTOR) &&
+            is_near(s, item, rows, is_complex))
             return SPREAD;
     }
     for (int i = 0; i < 2; i++) {
         *s = both[i];
         if ((s->n == 1 ? s->a_col == 1 : s->b_col == 1 && s->out_col == 1) &&
-            is_near(s, item, rows))
+            is_near(s, item, rows, is_complex))
             return AS_IT_LIES;
     }
     for (int i = 0; i < 2; i++) {
         *s = both[i];
-        if (s->n == 1 && is_near(s, item, rows)) return AS_IT_LIES;
+        if (s->n == 1 && is_near(s, item, rows, is_complex)) return AS_IT_LIES;
     }
     for (int i = 0; i < 2; i++) {
         *s = both[i];
@@ -432,10 +333,22 @@ static int64_t even_rows(const direct *p, int64_t batches, int mr, int64_t worth
     return even * mr > m ? p->rows : (m + even - 1) / even;
 }
 
+/* Whether workers share sums: there are too few outputs for all of them, or, as of a times its
+ * transpose, some have more work than others. */
+static int shares_sums(const direct *p, int64_t batches, int64_t least)
+{
+    enum { MOST = 1 << 14, BLOCKS = 3 };
+    const int is_uneven = batches * p->pieces < p->workers || (p->is_mirrored && batches == 1);
+    return p->workers > 1 && is_uneven && !p->spreads && !p->lays_out &&
+           p->s.k >= BLOCKS * KC && p->s.m <= MOST / p->s.n &&
+           p->s.m * p->s.n >= least / p->s.k;
+}
+
 static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     enum { LONG = 8 };                     /* panels of a for which a block of b is reused */
     enum { ROUND = 1 << 24, LOADED = 16 }; /* work of a piece in a round; cost of a term */
+    enum { MOST_SUMS = 1 << 22 };          /* bytes of a round's blocks that are shared */
     direct *const p = GOP_OWN(direct, plan);
     const gop_gemm *g = &task->geometry.gemm;
     const int64_t item = gop_dtype_size(task->out[0].dtype);
@@ -482,12 +395,22 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
         p->tile_row = p->cols + VECTOR / item; /* not a power of two, which maps to one set */
         p->own = mr * p->tile_row;
     }
+    p->is_mirrored = is_own_transpose(task->call) && s.m == s.n && s.m > 1 && !p->spreads &&
+                     !p->is_turned && !p->is_half;
     plan->scratch = (size_t)(p->workers * p->own * item);
     p->pieces = (p->s.m + p->rows - 1) / p->rows * p->pieces_n;
     p->grain = 1 + (int64_t)((double)worth /
                              ((double)p->rows * (double)p->cols * (double)(p->s.k + 1) + 64));
     p->round_k = ROUND / (p->rows * gop_smaller(p->cols, p->s.n) + LOADED) / (CHAINS * KC);
     p->round_k = (p->round_k + 1) * CHAINS * KC;
+    if (shares_sums(p, g->batches, 2 * worth)) {
+        p->apart = s.m * s.n;
+        const int64_t fit = gop_smaller(MOST_SUMS / (p->apart * item) * KC,
+                                        ROUND / (p->apart + LOADED) * p->workers);
+        const int64_t group = CHAINS * KC * p->workers;
+        p->round_k = gop_smaller(round_up(s.k, group), (fit / group + 1) * group);
+        plan->scratch = (size_t)(g->batches * (p->round_k / KC) * p->apart * item);
+    }
     return GOP_OK;
 }
 

@@ -58,7 +58,9 @@ static ALWAYS_INLINE void FN(dot_lines)(const int lines, int64_t count, const R 
             const V part = *(const FN(anywhere) *)(x + l + v * N);
 #pragma GCC unroll 16
             for (int j = 0; j < lines; j++) {
-                const V here = *(const FN(anywhere) *)(b + j * line + l + v * N);
+                const R *const from = b + j * line + l + v * N;
+                const V here = *(const FN(anywhere) *)from;
+                if (v * VECTOR % 64 == 0) __builtin_prefetch((const char *)from + 2 * AHEAD);
                 sum[j][v] = VFN(fma)(here, part, sum[j][v]);
                 TURNED(j, v, here);
             }
@@ -106,10 +108,11 @@ static ALWAYS_INLINE void FN(dot_short)(const int parts, int64_t whole, int64_t 
                                         R *out, int64_t out_step)
 {
     enum { N = FN(N), AT_ONCE = N / EACH, STEP = FN(PARTS) * FN(N) };
+    const int64_t last = count - (parts - 1) * N;
     V with[FN(PARTS)];
 #pragma GCC unroll 16
     for (int v = 0; v < parts; v++)
-        with[v] = (V)UFN(load)(x + whole + v * N, lanes_left(count - v * N, N));
+        with[v] = (V)UFN(load)(x + whole + v * N, v < parts - 1 ? N : last);
     for (int64_t j = 0; j < outputs; j += AT_ONCE) {
         const int64_t left = gop_smaller(outputs - j, AT_ONCE);
         V sums[N];
@@ -123,14 +126,19 @@ static ALWAYS_INLINE void FN(dot_short)(const int parts, int64_t whole, int64_t 
             for (int64_t l = 0; l < whole; l += STEP)
 #pragma GCC unroll 16
                 for (int v = 0; v < FN(PARTS); v++) {
-                    __builtin_prefetch((const char *)(from + l + v * N) + 2 * AHEAD);
+                    if (v * VECTOR % 64 == 0)
+                        __builtin_prefetch((const char *)(from + l + v * N) + 2 * AHEAD);
                     FN(dot_vector)
                     (*(const FN(anywhere) *)(from + l + v * N),
                      *(const FN(anywhere) *)(x + l + v * N), sum, v);
                 }
 #pragma GCC unroll 16
-            for (int v = 0; v < parts; v++) FN(dot_vector)
-            ((V)UFN(load)(from + whole + v * N, lanes_left(count - v * N, N)), with[v], sum, v);
+            for (int v = 0; v < parts; v++) {
+                const R *const at = from + whole + v * N;
+                if (whole > 0 && v * VECTOR % 64 == 0)
+                    __builtin_prefetch((const char *)at + 2 * AHEAD);
+                FN(dot_vector)((V)UFN(load)(at, v < parts - 1 ? N : last), with[v], sum, v);
+            }
             FN(fold_parts)(sum[0]);
 #if IS_COMPLEX
             FN(fold_parts)(sum[1]);
@@ -155,14 +163,25 @@ static void FN(dots)(int64_t outputs, int64_t count, const T *b, int64_t line, c
     count *= EACH, line *= EACH;
     const int64_t whole = count / (FN(PARTS) * FN(N)) * (FN(PARTS) * FN(N)),
                   rest = count - whole;
-    if (whole <= SHORT_STEPS * FN(PARTS) * FN(N)) {
+    if (whole <= SHORT_STEPS * FN(PARTS) * FN(N) && outputs > 1) {
         R *const to = (R *)out;
-        if (rest == 0) FN(dot_short)(0, whole, rest, outputs, from, line, with, to, out_step);
-        else if (rest <= FN(N)) FN(dot_short)
-        (1, whole, rest, outputs, from, line, with, to, out_step);
-        else if (rest <= FN(PARTS) / 2 * FN(N))
-            FN(dot_short)(FN(PARTS) / 2, whole, rest, outputs, from, line, with, to, out_step);
-        else FN(dot_short)(FN(PARTS), whole, rest, outputs, from, line, with, to, out_step);
+#define CASE(parts)                                                                            \
+    case parts:                                                                                \
+        if (parts <= FN(PARTS)) FN(dot_short)                                                  \
+        (parts, whole, rest, outputs, from, line, with, to, out_step);                         \
+        return;
+        switch ((rest + FN(N) - 1) / FN(N)) {
+            CASE(0)
+            CASE(1)
+            CASE(2)
+            CASE(3)
+            CASE(4)
+            CASE(5)
+            CASE(6)
+            CASE(7)
+            CASE(8) CASE(9) CASE(10) CASE(11) CASE(12) CASE(13) CASE(14) CASE(15) CASE(16)
+        }
+#undef CASE
         return;
     }
     for (; j + DOT_LINES <= outputs; j += DOT_LINES) {
@@ -373,7 +392,7 @@ static void FN(dots_of_rows)(int64_t rows, int64_t outputs, int64_t count, const
 
 /* One row of a: bytes of a line's partial sums; lines that share loads of a; steps of a line
  * that is short. */
-enum { DOT_BYTES = 256, DOT_LINES = VECTOR == 64 ? 4 : 1, SHORT_STEPS = 4 };
+enum { DOT_BYTES = 256, DOT_LINES = VECTOR == 64 ? 4 : 2, SHORT_STEPS = VECTOR == 64 ? 4 : 64 };
 /* Tiles: bytes of an output's partial sums, and its vectors; outputs and rows of a tile, as
  * registers allow; most rows; numbers that pad a packed row of a, so that rows do not map to
  * one set of the L1 cache. */

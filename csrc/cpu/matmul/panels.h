@@ -74,20 +74,25 @@ static void FN(pack)(const T *from, int64_t step, int64_t l_step, int64_t count,
     if (full < count) memset(to + full / width * panel, 0, sizeof(X) * (size_t)panel);
     if (step == 1) {
         enum {
-            SIDE = 4
-        }; /* panels that are filled together; more would map to one cache set */
+            SIDE =
+                VECTOR == 64 ? 4 : 8, /* panels that are filled together: 512 bytes of a line */
+            NEXT = 6,                 /* lines between what is packed and what is asked for */
+        };
         int64_t x = 0;
         if (width == PFN(NR)) /* a constant length becomes a few moves */
             for (; x + SIDE * PFN(NR) <= full; x += SIDE * PFN(NR), to += SIDE * panel)
                 for (int64_t l = 0; l < kc; l++)
-#pragma GCC unroll 4
-                    for (int s = 0; s < SIDE; s++) FN(pack_line)
-        (from + x + l * l_step + s * PFN(NR), PFN(NR), PFN(NR),
-         to + s * panel + l * PFN(NR) * planes);
-        else if (width == PFN(MR)) for (; x < full;
-                                        x += PFN(MR), to += panel) for (int64_t l = 0; l < kc;
-                                                                        l++)
-            FN(pack_line)(from + x + l * l_step, PFN(MR), PFN(MR), to + l * PFN(MR) * planes);
+#pragma GCC unroll 8
+                    for (int s = 0; s < SIDE; s++) {
+                        const T *const line = from + x + l * l_step + s * PFN(NR);
+                        if (VECTOR == 32) __builtin_prefetch(line + NEXT * l_step);
+                        FN(pack_line)
+                        (line, PFN(NR), PFN(NR), to + s * panel + l * PFN(NR) * planes);
+                    }
+        else if (width == PFN(MR))
+            for (; x < full; x += PFN(MR), to += panel)
+                for (int64_t l = 0; l < kc; l++) FN(pack_line)
+        (from + x + l * l_step, PFN(MR), PFN(MR), to + l * PFN(MR) * planes);
         for (; x < count; x += width, to += panel)
             for (int64_t l = 0; l < kc; l++) FN(pack_line)
         (from + x + l * l_step, (int)(count - x < width ? count - x : width), width,

@@ -221,6 +221,15 @@ static gop_status product_round(rounds *call, const packing *with, int64_t count
     return GOP_OK;
 }
 
+/* Copies what is above the diagonal of all products to below it. */
+static gop_status mirror_squares(rounds *call, const packing *with)
+{
+    const product *const p = call->plan;
+    const int64_t squares = (p->s.m + MIRRORED - 1) / MIRRORED * call->gemm->batches;
+    return gop_parallel_by(p->workers, squares, 1 + (1 << 16) / (MIRRORED * p->s.m),
+                           with->mirror, call);
+}
+
 static gop_status product_run(const gop_task *task)
 {
     const product *const p = GOP_OWN(const product, task->plan);
@@ -243,10 +252,7 @@ static gop_status product_run(const gop_task *task)
                               : product_round(&call, with, count));
         } while (call.l_end < p->s.k);
     }
-    if (!p->is_mirrored) return GOP_OK;
-    const int64_t squares = (p->s.m + MIRRORED - 1) / MIRRORED * call.gemm->batches;
-    return gop_parallel_by(p->workers, squares, 1 + (1 << 16) / (MIRRORED * p->s.m),
-                           with->mirror, &call);
+    return p->is_mirrored ? mirror_squares(&call, with) : GOP_OK;
 }
 
 static gop_status matmul_simd(gop_ctx *ctx, const gop_task *task, int64_t step)

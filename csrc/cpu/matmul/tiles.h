@@ -87,7 +87,7 @@ static void *sums_of(const rounds *call, int64_t t, int64_t block)
  * MR. */
 static int panel_rows(int64_t m, const packing *with)
 {
-    if (!with->is_float || with->planes == 2) return m == 1 ? 1 : m <= 4 ? 4 : with->mr;
+    if (!with->is_float) return m == 1 ? 1 : m <= 4 ? 4 : with->mr;
     const int64_t panels = (m + with->mr - 1) / with->mr;
     return (int)((m + panels - 1) / panels);
 }

@@ -126,13 +126,14 @@ static void FN(vector_pieces)(void *argument, int64_t begin, int64_t end, int wo
     const thin *const p = argument;
     T *const own = (T *)(void *)(p->scratch + (size_t)worker * p->own);
     int64_t packed = -1; /* the part of a that `own` holds */
+    int64_t piece = begin % p->pieces;
     walk with = walk_from(p->gemm, begin / p->pieces);
-    for (int64_t t = begin; t < end; t++) {
-        const int64_t segment = t % p->segments, l0 = segment * p->segment;
-        const int64_t count = gop_smaller(p->s.k - l0, p->segment);
-        const int64_t j0 = t % p->pieces / p->segments * p->width;
+    for (int64_t t = begin; t < end; t++, piece++) {
+        if (piece == p->pieces) walk_on(p->gemm, &with), piece = 0;
+        const int64_t across = p->segments > 1 ? piece / p->segments : piece;
+        const int64_t segment = piece - across * p->segments, l0 = segment * p->segment;
+        const int64_t count = gop_smaller(p->s.k - l0, p->segment), j0 = across * p->width;
         const int64_t width = gop_smaller(p->s.n - j0, p->width);
-        if (t > begin && t % p->pieces == 0) walk_on(p->gemm, &with);
         const int64_t part = with.batch * p->segments + segment, *const offset = with.offset;
         int64_t row = p->s.out_row, step = p->s.out_col;
         const T *x = (const T *)p->a + offset[p->s.is_swapped] + l0 * p->s.a_col;
@@ -271,6 +272,7 @@ static int way_of(const sides *p, gop_dtype dtype)
         LINES = 16,
         CACHED = 512 << 10,
         NARROWEST = 4,
+        NARROW = 128, /* bytes */
         TALL = 1 << 16
     };
     const int64_t item = gop_dtype_size(dtype);
@@ -293,7 +295,9 @@ static int way_of(const sides *p, gop_dtype dtype)
         return DOTS;
     const int is_large = p->m == 1 || p->n * item > CACHED / (p->k + 1) * 4;
     /* What direct sums in registers; only real numbers have the same bits there. */
-    const int64_t narrow = is_real && VECTOR == 64 ? 4 * VECTOR / item : NARROWEST - 1;
+    const int64_t narrow = !is_real      ? NARROW / item
+                           : VECTOR > 16 ? 4 * VECTOR / item
+                                         : NARROWEST - 1;
     const int is_wide = p->n >= SHORTEST || (p->m == 1 && p->n > narrow && p->k >= TALL / p->n);
     return p->m <= SWEPT_ROWS && p->k >= (p->m == 1 ? 1 : SWEEP_LINES) && p->b_col == 1 &&
                    p->out_col == 1 && is_wide && is_large
