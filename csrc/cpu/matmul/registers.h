@@ -38,8 +38,16 @@ typedef uint64_t vector_u64 __attribute__((vector_size(VECTOR)));
 typedef float vector_f32 __attribute__((vector_size(VECTOR)));
 typedef double vector_f64 __attribute__((vector_size(VECTOR)));
 
+/* Without an instruction for it a multiply-add is a call a lane, which a product's loops would
+ * repeat a thousand times. */
+#if defined(__FMA__)
+#define MULTIPLY_ADD static ALWAYS_INLINE
+#else
+#define MULTIPLY_ADD static __attribute__((noinline, unused))
+#endif
+
 /* a * b + c, rounded once in every lane. */
-static inline vector_f32 vector_fma_f32(vector_f32 a, vector_f32 b, vector_f32 c)
+MULTIPLY_ADD vector_f32 vector_fma_f32(vector_f32 a, vector_f32 b, vector_f32 c)
 {
 #if defined(__AVX512F__)
     return (vector_f32)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
@@ -53,7 +61,7 @@ static inline vector_f32 vector_fma_f32(vector_f32 a, vector_f32 b, vector_f32 c
 }
 
 /* c - a * b, rounded once in every lane. */
-static inline vector_f32 vector_fnma_f32(vector_f32 a, vector_f32 b, vector_f32 c)
+MULTIPLY_ADD vector_f32 vector_fnma_f32(vector_f32 a, vector_f32 b, vector_f32 c)
 {
 #if defined(__AVX512F__)
     return (vector_f32)_mm512_fnmadd_ps((__m512)a, (__m512)b, (__m512)c);
@@ -66,7 +74,7 @@ static inline vector_f32 vector_fnma_f32(vector_f32 a, vector_f32 b, vector_f32 
 #endif
 }
 
-static inline vector_f64 vector_fma_f64(vector_f64 a, vector_f64 b, vector_f64 c)
+MULTIPLY_ADD vector_f64 vector_fma_f64(vector_f64 a, vector_f64 b, vector_f64 c)
 {
 #if defined(__AVX512F__)
     return (vector_f64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
@@ -79,7 +87,7 @@ static inline vector_f64 vector_fma_f64(vector_f64 a, vector_f64 b, vector_f64 c
 #endif
 }
 
-static inline vector_f64 vector_fnma_f64(vector_f64 a, vector_f64 b, vector_f64 c)
+MULTIPLY_ADD vector_f64 vector_fnma_f64(vector_f64 a, vector_f64 b, vector_f64 c)
 {
 #if defined(__AVX512F__)
     return (vector_f64)_mm512_fnmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
@@ -97,7 +105,7 @@ static inline vector_f64 vector_fnma_f64(vector_f64 a, vector_f64 b, vector_f64 
 typedef float half_f32 __attribute__((vector_size(VECTOR / 2)));
 typedef double half_f64 __attribute__((vector_size(VECTOR / 2)));
 
-static ALWAYS_INLINE half_f32 half_fma_f32(half_f32 a, half_f32 b, half_f32 c)
+MULTIPLY_ADD half_f32 half_fma_f32(half_f32 a, half_f32 b, half_f32 c)
 {
 #if defined(__AVX512F__)
     return (half_f32)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
@@ -108,7 +116,7 @@ static ALWAYS_INLINE half_f32 half_fma_f32(half_f32 a, half_f32 b, half_f32 c)
 #endif
 }
 
-static ALWAYS_INLINE half_f64 half_fma_f64(half_f64 a, half_f64 b, half_f64 c)
+MULTIPLY_ADD half_f64 half_fma_f64(half_f64 a, half_f64 b, half_f64 c)
 {
 #if defined(__AVX512F__)
     return (half_f64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
