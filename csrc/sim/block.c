@@ -163,7 +163,7 @@ static unsigned complete_meeting(const gop_sim_worker *w, int warp)
 }
 
 /* Gives every member its result, before any of them resumes. A shuffle from a lane that is no
- * member is undefined in CUDA. Here it gives NaN, or -1, as memory that nobody wrote. */
+ * member is undefined in CUDA. Here it gives NaN, or -1, as uninitialized memory does. */
 static void exchange_lanes(gop_sim_lane *lanes, unsigned members)
 {
     unsigned ballot = 0;

@@ -134,17 +134,14 @@ static const char *advice(const gop_sim_worker *w)
     for (int v = 0; v * GOP_SIM_WARP < w->lanes; v++)
         if (w->warp[v].at_barrier | w->warp[v].at_meeting)
             return "others of its block wait for this thread at a barrier, a shuffle or a "
-                   "vote, "
-                   "so the one that stores the value, or holds a lock, has to do so, or give "
-                   "it "
-                   "back, before";
+                   "vote, so the one that stores the value, or holds a lock, has to do so, or "
+                   "give it back, before";
     if (g.x == 1 && g.y == 1 && g.z == 1)
         return "every thread of the block waits, so store it before; or, if the loop waits for "
                "nothing, look at its condition, which does not change";
     return "a block must not wait for one that may start after it has ended, as blocks run in "
            "any order; number them by a ticket (atomicAdd), or start another kernel; or, if "
-           "the "
-           "loop waits for nothing, look at its condition, which does not change";
+           "the loop waits for nothing, look at its condition, which does not change";
 }
 
 int gop_sim_poll_again(gop_sim_worker *w)

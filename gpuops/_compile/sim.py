@@ -132,9 +132,7 @@ def _library(
     with tempfile.TemporaryDirectory(prefix="gpuops-") as scratch:
         try:
             preprocessed = _preprocessed(source, full, scratch, device)
-            known = re.search(
-                r"gop_sim_compiler \{ gcc = (\d+), clang = (\d+) \}", preprocessed
-            )
+            known = _COMPILER.search(preprocessed)
             if not known:
                 raise CompileError(
                     f"compile: {command[0]} gave no preprocessed source, expected a C++ "

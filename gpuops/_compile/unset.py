@@ -1,8 +1,9 @@
 """unset - local variables that a kernel uses before they have a value.
 
-gcc warns of what is certain ("is used") and of what may be ("may be used"), as of a sum in a
-loop that nobody set to 0. Of the latter those are mistakes whose first mention reads them,
-unless a branch in the loop might have set them in an earlier turn. nvcc warns of fewer.
+gcc tells two cases apart. A variable "is used" uninitialized for certain, or it "may be used",
+as a sum in a loop that has no start value. The second case is a mistake only if the first
+mention reads the variable, and no branch of the loop can have set it in an earlier iteration.
+nvcc warns of fewer.
 """
 
 from __future__ import annotations

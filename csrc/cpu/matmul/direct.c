@@ -157,7 +157,7 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
 static void FN(direct_shares)(void *argument, int64_t begin, int64_t end, int worker)
 {
     const direct *const p = argument;
-    const int64_t m = p->s.m, n = p->s.n, vectors = (EACH * n + FN(LANES) - 1) / FN(LANES);
+    const int64_t m = p->s.m, n = p->s.n, vectors = gop_ceil(EACH * n, FN(LANES));
     const int is_few = m * vectors <= FN(FEW);
     direct apart = *p;
     apart.s.out_row = n;
@@ -237,7 +237,7 @@ static gop_status direct_round(direct *call, gop_dtype dtype)
     if (!call->apart)
         return gop_parallel_by(call->workers, batches * call->pieces, call->grain,
                                DIRECT[dtype].pieces, call);
-    call->blocks = (call->l_end - call->l_begin + KC - 1) / KC;
+    call->blocks = gop_ceil(call->l_end - call->l_begin, KC);
     GOP_TRY(gop_parallel_by(call->workers, batches * call->blocks,
                             1 + WORTH / (call->apart * KC), DIRECT[dtype].shares, call));
     return gop_parallel_by(call->workers, batches * call->s.m,

@@ -170,7 +170,7 @@ static void FN(dots)(int64_t outputs, int64_t count, const T *b, int64_t line, c
         if (parts <= FN(PARTS)) FN(dot_short)                                                  \
         (parts, whole, rest, outputs, from, line, with, to, out_step);                         \
         return;
-        switch ((rest + FN(N) - 1) / FN(N)) {
+        switch (gop_ceil(rest, FN(N))) {
             CASE(0)
             CASE(1)
             CASE(2)

@@ -225,7 +225,7 @@ static gop_status product_round(rounds *call, const packing *with, int64_t count
 static gop_status mirror_squares(rounds *call, const packing *with)
 {
     const product *const p = call->plan;
-    const int64_t squares = (p->s.m + MIRRORED - 1) / MIRRORED * call->gemm->batches;
+    const int64_t squares = gop_ceil(p->s.m, MIRRORED) * call->gemm->batches;
     return gop_parallel_by(p->workers, squares, 1 + (1 << 16) / (MIRRORED * p->s.m),
                            with->mirror, call);
 }
