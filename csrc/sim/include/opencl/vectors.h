@@ -36,6 +36,25 @@ GOP_CL_STORE(4, x, y, z, w)
 GOP_CL_STORE(8, x, y, z, w)
 GOP_CL_STORE(16, x, y, z, w)
 
+template <typename T, int N, int... which> struct gop_cl_parts;
+template <typename T, int N, int half> struct gop_cl_halves;
+#define GOP_CL_CHANGE(op)                                                                      \
+    GOP_DEVICE void operator op##=(const part &by) const                                       \
+    {                                                                                          \
+        set(get() op by);                                                                      \
+    }
+#define GOP_CL_CHANGES                                                                         \
+    GOP_CL_CHANGE(+)                                                                           \
+    GOP_CL_CHANGE(-)                                                                           \
+    GOP_CL_CHANGE(*)                                                                           \
+    GOP_CL_CHANGE(/)                                                                           \
+    GOP_CL_CHANGE(%)                                                                           \
+    GOP_CL_CHANGE(&)                                                                           \
+    GOP_CL_CHANGE(|)                                                                           \
+    GOP_CL_CHANGE(^)                                                                           \
+    GOP_CL_CHANGE(<<)                                                                          \
+    GOP_CL_CHANGE(>>)
+
 template <typename T, int N> struct gop_vec : gop_cl_store<T, N> {
     enum {
         KEPT = gop_cl_kept<N>::value,
@@ -89,6 +108,14 @@ template <typename T, int N> struct gop_vec : gop_cl_store<T, N> {
         ((v[which] = part.v[i++]), ...);
         return *this;
     }
+    template <int... which> GOP_DEVICE gop_cl_parts<T, N, which...> gop_cl_change_part()
+    {
+        return {*this};
+    }
+    template <int half> GOP_DEVICE gop_cl_halves<T, N, half> gop_cl_change_half()
+    {
+        return {*this};
+    }
     /* Elements of the lower half (0), the upper half (1), even (2) and odd (3) numbers. */
     template <int half> static GOP_DEVICE constexpr int in_half(int i)
     {
@@ -105,6 +132,21 @@ template <typename T, int N> struct gop_vec : gop_cl_store<T, N> {
         for (int i = 0; i < KEPT / 2; i++) v[in_half<half>(i)] = part.v[i];
         return *this;
     }
+};
+/* Parts that `+=` and its like change: v.xy *= 2, v.hi += w. */
+template <typename T, int N, int... which> struct gop_cl_parts {
+    typedef gop_vec<T, sizeof...(which)> part;
+    gop_vec<T, N> &of;
+    GOP_DEVICE part get() const { return of.template gop_cl_part<which...>(); }
+    GOP_DEVICE void set(const part &to) const { of.template gop_cl_set<which...>(to); }
+    GOP_CL_CHANGES
+};
+template <typename T, int N, int half> struct gop_cl_halves {
+    typedef gop_vec<T, gop_vec<T, N>::KEPT / 2> part;
+    gop_vec<T, N> &of;
+    GOP_DEVICE part get() const { return of.template gop_cl_half<half>(); }
+    GOP_DEVICE void set(const part &to) const { of.template gop_cl_set_half<half>(to); }
+    GOP_CL_CHANGES
 };
 template <typename T> struct gop_vec<T, 1> { /* half of two elements is a scalar */
     T v[1];
