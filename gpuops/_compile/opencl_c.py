@@ -53,7 +53,7 @@ _KEYWORDS = (
     "class|new|delete|this|template|typename|operator|public|protected|virtual|friend|namespace|"
     "using|try|catch|throw|explicit|export|mutable|typeid|constexpr|and|or|not|xor"
 )
-_PARTS = r"[xyzw]{2,4}|s[\da-fA-F]{1,16}|lo|hi|even|odd"
+_PARTS = r"[xyzw]{2,4}|[sS][\da-fA-F]{1,16}|lo|hi|even|odd"
 _PART = re.compile(_PARTS)
 _TOKENS = re.compile(
     rf"""
@@ -61,7 +61,7 @@ _TOKENS = re.compile(
   | (?P<convert>\bconvert_(?P<to>(?:{_NUMBERS})(?:2|3|4|8|16)?)(?P<sat>_sat)?
         (?:_(?P<mode>rt[ezpn]))?\s*\()
   | (?P<as>\bas_(?P<kind>(?:{_NUMBERS})(?:2|3|4|8|16)?)\s*(?=\())
-  | (?P<part>(?<![\d.])\.\s*(?P<which>{_PARTS})\b
+  | (?P<part>(?P<dot>(?<![\d.])\.|->)\s*(?P<which>{_PARTS})\b
         (?:(?P<stores>\s*=(?!=))|(?P<changes>(?=\s*(?:[-+*/%&|^]|<<|>>)=)))?)
   | (?P<vector>\b(?:{_NUMBERS})(?:2|3|4|8|16)\b)
   | (?P<word>\b(?:(?:__)?(?:kernel|global|private|read_only|write_only)|{_KEYWORDS})\b\s?)
@@ -146,7 +146,7 @@ def required_sizes(preprocessed: str) -> dict[str, tuple[int, int, int]]:
 
 
 def _parts(which: str) -> list[int]:
-    if which[0] == "s" and re.fullmatch(r"s[\da-fA-F]+", which):
+    if which[0] in "sS":
         return [int(c, 16) for c in which[1:]]
     return ["xyzw".index(c) for c in which]
 
@@ -204,21 +204,30 @@ def _is_member(found: re.Match[str], text: str) -> bool:
 
 
 def _part(found: re.Match[str], ends: list[int], text: str) -> str:
-    which, stores = found["which"], found["stores"]
+    dot, which, stores = found["dot"], found["which"], found["stores"]
     if which in ("lo", "hi", "even", "odd"):
-        name, numbers = "gop_cl_half", _halves(which)
+        name, numbers = "half", _halves(which)
     else:
         chosen = _parts(which)
         if len(chosen) == 1:
-            return f".s{chosen[0]:x}{stores or ''}"
-        name, numbers = "gop_cl_part", ",".join(map(str, chosen))
+            return f"{dot}s{chosen[0]:x}{stores or ''}"
+        name, numbers = "part", ",".join(map(str, chosen))
     if found["changes"] is not None:
-        return f".{name.replace('cl_', 'cl_change_')}<{numbers}>()"
+        return f"{dot}gop_cl_change_{name}<{numbers}>()"
     if not stores:
-        return f".{name}<{numbers}>()"
-    end = text.find(";", found.end())
-    ends.append(end)  # where the bracket that opens here is closed
-    return f".gop_cl_set{'_half' if name == 'gop_cl_half' else ''}<{numbers}>("
+        return f"{dot}gop_cl_{name}<{numbers}>()"
+    ends.append(_end_of_value(text, found.end()))  # the bracket that opens here closes there
+    ends.sort()
+    return f"{dot}gop_cl_set{'_half' if name == 'half' else ''}<{numbers}>("
+
+
+def _end_of_value(text: str, at: int) -> int:
+    depth = 0
+    for found in re.compile(r"[][(){};,]").finditer(text, at):
+        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(found[0], 0)
+        if depth < 0 or (depth == 0 and found[0] in ";,"):
+            return found.start()
+    return len(text)
 
 
 def _body(text: str) -> str:

@@ -32,6 +32,43 @@ def test_parts_of_vectors_are_changed(place):
     assert run(place, body, count=10) == [-24, -1, 2, 24, 2, 1, 7, 2, 11, 5]
 
 
+def test_parts_are_stored_to(place):
+    """Of the same vector (`v.yx = v` was wrong on sim), behind `->`, where a comma or a bracket
+    ends the value, in a chain, and by capital letters."""
+    before = "typedef struct { float4 p; float2 lo; } pair;"
+    body = """
+    float4 v = (float4)(1, 2, 3, 4), w = v, *q = &w;
+    v.wzyx = v; o[0] = v.x * 10 + v.w; v.hi = v.lo; v.s32 = v.hi; o[1] = v.z * 10 + v.w;
+    pair s, *r = &s;
+    r->lo = (float2)(7, 8); r->lo.yx = r->lo; r->p = w; r->p.xy += r->lo;
+    o[2] = r->lo.x * 10 + s.lo.y; o[3] = r->p.x * 10 + r->p.y;
+    q->x += 1; q->xy = q->zw; q->hi *= 2; o[4] = w.x * 1000 + w.y * 100 + w.z * 10 + w.w;
+    float2 a, b = (float2)(1, 2);
+    if (v.x > 0) v.xy = b.yx, w.xy = b;
+    for (int i = 0; i < 2; i++, v.xy = v.yx) v.zw = b;
+    float4 c; c.xy = c.zw = a.yx = b;
+    o[5] = v.x * 1000 + v.y * 100 + w.x * 10 + w.y; o[6] = c.x * 100 + c.w * 10 + a.x;
+    c.S01 = c.S10; c.S3 = 9; o[7] = c.s3;"""
+    assert run(place, body, before) == [41, 34, 87, 99, 3468, 2112, 122, 9]
+
+
+def test_literals_of_vectors_are_constants(place):
+    """`computed when the kernels are loaded`, sim said."""
+    before = """
+    constant float4 TABLE[2] = {(float4)(1, 2, 3, 4), (float4)(5)};
+    constant int2 PAIR = (int2)(1, -2);
+    constant float3 THREE = (float3)((float2)(1, 2), 3);"""
+    body = """
+    local float4 t;
+    t = TABLE[0]; t.xy += TABLE[1].zw;
+    o[0] = t.x; o[1] = TABLE[0].lo.y; o[2] = PAIR.y; o[3] = THREE.z;
+    float4 v = shuffle(t, (uint4)(3, 2, 1, 0));
+    prefetch(o, 4);
+    o[4] = v.x;
+    vstore2(shuffle2(t, v, (uint2)(4, 3)), 0, o + 5);"""
+    assert run(place, body, before)[:7] == [6, 2, -2, 3, 4, 4, 4]
+
+
 def test_members_with_names_of_parts(place):
     """`lo`, `xy` and `seed` of a structure were taken for parts of a vector."""
     before = """

@@ -350,6 +350,23 @@ template <typename M, int N> GOP_DEVICE int all(gop_vec<M, N> truths)
     return found;
 }
 
+/* The elements that a mask counts, of one vector or of two. */
+template <typename T, int N, typename M, int K>
+GOP_DEVICE gop_vec<T, K> shuffle(gop_vec<T, N> a, gop_vec<M, K> mask)
+{
+    gop_vec<T, K> made;
+    for (int i = 0; i < K; i++) made.v[i] = a.v[mask.v[i] & (N - 1)];
+    return made;
+}
+template <typename T, int N, typename M, int K>
+GOP_DEVICE gop_vec<T, K> shuffle2(gop_vec<T, N> a, gop_vec<T, N> b, gop_vec<M, K> mask)
+{
+    gop_vec<T, K> made;
+    for (int i = 0; i < K; i++) made.v[i] = (mask.v[i] & N ? b : a).v[mask.v[i] & (N - 1)];
+    return made;
+}
+template <typename T> GOP_DEVICE void prefetch(const T *, size_t) {}
+
 /* ---- geometry ---- */
 
 template <typename T, int N> GOP_DEVICE T dot(gop_vec<T, N> a, gop_vec<T, N> b)
