@@ -2,8 +2,9 @@
  * wgmma_f16.h - what the kernel of wgmma_f16_sm90.cu is told, and how its tiles are cut.
  *
  * Blocks of a cluster have tiles below and beside each other, and share what they fetch. When
- * the last wave would leave SMs idle, its tiles are cut along k: into parts that a second kernel
- * adds; or, where all tiles are few, among the blocks of a cluster, which add what they have.
+ * the last wave would leave SMs idle, its tiles are cut along k: into parts that a second
+ * kernel adds; or, where all tiles are few, among the blocks of a cluster, which add what they
+ * have.
  */
 #ifndef GOP_CUDA_MATMUL_WGMMA_F16_H
 #define GOP_CUDA_MATMUL_WGMMA_F16_H
@@ -26,8 +27,8 @@ static constexpr wgmma_f16_shape wgmma_f16_shapes[WGMMA_F16_SHAPES] = {
     {1, 64, false},  {2, 128, false}, {2, 112, false}, {2, 64, false},  {1, 64, true},
 };
 
-/* A stage is a slot; `down` and `across` count tiles of clusters. Where blocks share, an item is
- * a tile, and all are cut. */
+/* A stage is a slot; `down` and `across` count tiles of clusters. Where blocks share, an item
+ * is a tile, and all are cut. */
 struct matmul_schedule : tile_schedule {
     int shape, below, beside; /* of the list above; blocks of a cluster */
     int sharing;              /* blocks of a cluster that have a slice of the same sums each */

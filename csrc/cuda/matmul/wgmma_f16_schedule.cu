@@ -28,9 +28,9 @@ static const wgmma_f16_pace paces[WGMMA_F16_SHAPES] = {
 };
 static const float CLUSTER = 1.03f, ADDING = 2.92f, COPYING = 2.78f;
 /* Where blocks share sums, fitted to 47000 ways of 2700 products, 2026-11-30: how long a slot
- * takes where few SMs have a block, and what the others add to it; a block of a cluster that the
- * others wait for; bytes that a block reads of the others' sums; the end, where no map can write
- * the results. */
+ * takes where few SMs have a block, and what the others add to it; a block of a cluster that
+ * the others wait for; bytes that a block reads of the others' sums; the end, where no map can
+ * write the results. */
 static const float SLOT_ALONE = 0.49f, SLOT_OTHERS = 0.56f, MEETING = 0.18f, MEETS = 16.4e3f,
                    MEETS_NARROW = 1.1f;
 static const float MEMORY = 5.39e6f, CACHE = 10.8e6f, PIECES = 4.28e6f, COPIES = 1.48e6f;

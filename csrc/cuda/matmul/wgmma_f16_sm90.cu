@@ -151,9 +151,9 @@ GOP_DEVICE void stage_columns(uint8_t *to, const float *sum, int j, bool transpo
 }
 
 /* All columns from `first` to `last` of 64 x 64 results, whose first row is m and column n. */
-template <typename T> GOP_DEVICE void
-store_columns(const wgmma_f16_work &w, const uint8_t *from, int m, int n, int batch, int first,
-              int last)
+template <typename T> GOP_DEVICE void store_columns(const wgmma_f16_work &w,
+                                                    const uint8_t *from, int m, int n,
+                                                    int batch, int first, int last)
 {
     const int rows = (int)(w.m - m < 64 ? w.m - m : 64);
     const int columns = (int)(w.n - n < last ? w.n - n : last);
@@ -227,8 +227,8 @@ write_partial(float *partial, const float (&sum)[SUMS], int row, int columns, bo
 
 /* Columns of a chunk of 64, 16 at a time, as the blocks of a cluster have them in `meet`: the
  * slices' sums, first to last, of `count` such columns into shared memory. */
-template <typename T> GOP_DEVICE void
-stage_slices(uint8_t *to, const float4 *meet, int slices, int first, int count, bool transposed)
+template <typename T> GOP_DEVICE void stage_slices(uint8_t *to, const float4 *meet, int slices,
+                                                   int first, int count, bool transposed)
 {
     enum { EACH = 8, MOST = 4, ASKED = 4 }; /* sums of a thread in 16 columns; slices at once */
     float all[MOST][EACH] = {};
@@ -260,9 +260,9 @@ stage_slices(uint8_t *to, const float4 *meet, int slices, int first, int count, 
 /* The blocks of a cluster have a slice of the same sums each, and write a share of the columns:
  * the slices' sums meet where the ring was. All threads of the block call cluster_sync once
  * meanwhile. */
-template <typename T, typename R, int WAVES, int SUMS> GOP_DEVICE void
-add_slices(const wgmma_f16_work &w, int rank, const tile_item &i, int mine_from,
-           const float (&sum)[WAVES][SUMS], uint8_t *ring, uint8_t *results)
+template <typename T, typename R, int WAVES, int SUMS>
+GOP_DEVICE void add_slices(const wgmma_f16_work &w, int rank, const tile_item &i, int mine_from,
+                           const float (&sum)[WAVES][SUMS], uint8_t *ring, uint8_t *results)
 {
     enum { COUNT = SUMS / 8 }; /* 16 columns each */
     const int group = (int)threadIdx.x / GROUP_THREADS, slices = w.schedule.sharing;
