@@ -92,8 +92,8 @@ static matmul_schedule cut_into(const gop_gemm &g, int slots, int shape, int bel
     const int rows = of.rows() * below, columns = of.columns * beside;
     const int m = (int)(swapped ? g.n : g.m), n = (int)(swapped ? g.m : g.n);
     matmul_schedule t;
-    t.shape = shape, t.below = below, t.beside = beside, t.swapped = swapped;
-    t.sharing = 1, t.cluster = below * beside;
+    t.shape = (short)shape, t.below = (short)below, t.beside = (short)beside;
+    t.sharing = 1, t.cluster = (short)(below * beside), t.swapped = swapped;
     (tile_schedule &)t = tile_schedule_of(blocks_for(m, rows), blocks_for(n, columns),
                                           g.batches, 8, blocks_for(g.k, TILE_K), slots, split);
     return t;
@@ -156,7 +156,7 @@ struct wgmma_f16_found {
         for (int slices = 2; slices <= MOST && slices * SHORTEST <= t.stages; slices *= 2) {
             const int held = slices > 2 ? processors * 10 / 11 : processors;
             if (t.tiles > held / slices) return;
-            t.sharing = t.cluster = t.slices = slices;
+            t.sharing = t.cluster = (short)(t.slices = slices);
             const float time = work_time(t, processors, narrow, boxed[swapped]);
             if (time < least) least = time, best = t;
         }
