@@ -17,26 +17,14 @@
 /* Code that few elements reach stays short: it is compiled when it is first called. */
 #define SELDOM _Pragma("unroll 1")
 
-/* What m elements make, of which a mask or an end hides some: of a row those from the k-th on;
- * of columns the k-th ones, which are at `first`, of outputs from the x-th on. */
-static R fetch(__global const BASE *a, __global const uchar *where, const struct shape *g,
-               struct at first, int x, int m, long k, const struct work *w)
+/* What m elements make, of which a mask or an end hides some. The k-th one is the first. */
+static R made_of(__global const BASE *a, __global const uchar *where, const struct at *at,
+                 int m, long k, const struct work *w)
 {
     BASE number[LANES];
-    struct at at[ITEMS];
-    const R nothing = none();
-#if defined(COLUMNS)
-    const int inner = (int)g->kept - 1;
-    const long apart = IN_OF(g)[inner], where_apart = WHERE_OF(g)[inner];
-    if (apart == 1 && m == ITEMS && !w->has_where)
-        return of(LOAD(0, a + (first.in + x) * PARTS), k, w->flags);
-    SELDOM for (int i = 0; i < ITEMS; i++)
-        at[i] = (struct at){first.in + (x + i) * apart, first.where + (x + i) * where_apart, 0};
-#else
-    SELDOM for (int i = 0; i < ITEMS; i++) at[i] = element(g, k + (i < m ? i : 0));
-#endif
     SELDOM for (int i = 0; i < LANES; i++)
         number[i] = a[at[i / PARTS < m ? i / PARTS : 0].in * PARTS + i % PARTS];
+    const R nothing = none();
     R all = of(LOAD(0, number), k, w->flags);
     SELDOM for (int i = 0; i < ITEMS; i++)
         if (i >= m || (w->has_where && !where[at[i].where]))
@@ -77,7 +65,14 @@ static int are_plain(const struct shape *g, const struct work *w, long k, int n)
     return (long)(line - (INDEX)k % line) >= n;
 }
 
-#define FETCH_ROW(m, k) fetch(a, where, g, (struct at){0, 0, 0}, 0, m, k, w)
+/* The m elements from the k-th on. */
+static R fetch(__global const BASE *a, __global const uchar *where, const struct shape *g,
+               int m, long k, const struct work *w)
+{
+    struct at at[ITEMS];
+    SELDOM for (int i = 0; i < ITEMS; i++) at[i] = element(g, k + (i < m ? i : 0));
+    return made_of(a, where, at, m, k, w);
+}
 
 #if defined(BEST)
 /* The best of n neighbours if it is better than what came before them. Both loops are of a kind
@@ -96,9 +91,17 @@ static ONE first_least(ONE before, __global const BASE *a, long k, int n, const 
     return b;
 }
 
-#endif
-
-/* In the order of tree/v1, which the best does not need: it may be what came before. */
+/* The order is free: `least` is the best of the leaves before, or better. */
+static ONE leaf(__global const BASE *a, __global const uchar *where, const struct shape *g,
+                const struct work *w, long k, int n, ONE least)
+{
+    if (PARTS == 1 && are_plain(g, w, k, n))
+        return first_least(least, a + element(g, k).in, k, n, w);
+    for (int i = 0; i < n; i++) least = fold_one(least, fetch(a, where, g, 1, k + i, w));
+    return least;
+}
+#else
+/* In the order of tree/v1, whatever came before. */
 static ONE leaf(__global const BASE *a, __global const uchar *where, const struct shape *g,
                 const struct work *w, long k, int n, ONE before)
 {
@@ -106,22 +109,19 @@ static ONE leaf(__global const BASE *a, __global const uchar *where, const struc
     R lane[GROUPS];
     const int is_plain = are_plain(g, w, k, n);
     __global const BASE *const from = a + (is_plain ? element(g, k).in * PARTS : 0);
-#if defined(BEST) && !defined(COMPLEX)
-    if (is_plain) return first_least(before, from, k, n, w);
-#elif !defined(BEST)
     if (is_plain && n == LEAF) {
         narrow_leaf(&root, from, 1, w);
         return root;
     }
-#endif
     for (int v = 0; v < GROUPS; v++) lane[v] = none();
     for (int i = 0, v = 0; i < n; i += ITEMS, v = (v + 1) % GROUPS)
         lane[v] = fold(lane[v], is_plain && i + ITEMS <= n
-                                    ? of(LOAD(0, from + i * PARTS), k + i, w->flags)
-                                    : FETCH_ROW(min(ITEMS, n - i), k + i));
+                                    ? of(LOAD(0, from + i * PARTS), 0, w->flags)
+                                    : fetch(a, where, g, min(ITEMS, n - i), k + i, w));
     fold_lanes(&root, (ONE *)lane, 1);
     return root;
 }
+#endif
 
 __kernel void reduce_chunked_kernel(OPERANDS, const struct shape g, const struct work w)
 {
@@ -149,6 +149,22 @@ __kernel void reduce_chunked_kernel(OPERANDS, const struct shape g, const struct
 /* ---- columns: outputs are neighbours, STRIP vectors of them a work-item ---- */
 
 #define ACROSS (STRIP * ITEMS)
+
+/* The k-th element of m outputs from the x-th on of those whose elements are at `first`. */
+static R fetch(__global const BASE *a, __global const uchar *where, const struct shape *g,
+               struct at first, int x, int m, long k, const struct work *w)
+{
+    const int inner = (int)g->kept - 1;
+    const long apart = IN_OF(g)[inner], where_apart = WHERE_OF(g)[inner];
+    if (apart == 1 && m == ITEMS && !w->has_where)
+        return of(LOAD(0, a + (first.in + x) * PARTS), k, w->flags);
+    struct at at[ITEMS];
+    SELDOM for (int i = 0; i < ITEMS; i++) {
+        at[i].in = first.in + (x + i) * apart;
+        at[i].where = first.where + (x + i) * where_apart;
+    }
+    return made_of(a, where, at, m, k, w);
+}
 
 #if defined(BEST)
 /* Of elements [k, end): the order is free, so rows are read one after the other. */
