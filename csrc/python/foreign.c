@@ -23,6 +23,7 @@ static struct {
     PyObject *pooled, *lent;      /* classes of memory whose device is known */
     PyObject *allocate, *prepare; /* methods by which `empty` makes one, or NULL */
     PyObject *empty;
+    PyObject *memory; /* what takes a number of bytes from its allocator, or NULL */
 } cupy;
 
 PyObject *gop_library_word(gop_library library)
@@ -77,8 +78,8 @@ static void find_stream(void)
     Py_XDECREF(table); /* the function lives as long as its module */
 }
 
-/* cupy.empty and ndarray's constructor take half of the time of making an array. A plain one
- * needs only two methods of its base class. */
+/* cupy.empty and ndarray's constructor take half of the time of making an array. It needs only
+ * two methods of its base class. */
 static void find_methods(void)
 {
     PyObject *base = PyObject_GetAttrString(cupy.ndarray, "__base__");
@@ -98,6 +99,7 @@ static int find_cupy(PyObject *type)
     find_member("cupy.cuda.memory", "PooledMemory", &cupy.pooled);
     find_member("cupy._core.dlpack", "DLPackMemory", &cupy.lent);
     find_member("cupy", "empty", &cupy.empty);
+    find_member("cupy.cuda.memory", "alloc", &cupy.memory);
     if (!cupy.stream_of) find_stream();
     if (!cupy.allocate) find_methods();
     return cupy.current_stream != NULL;
@@ -279,34 +281,49 @@ static PyObject *make_torch(const dl_exchange_api *api, gop_array *array)
     return object;
 }
 
-static PyObject *empty_cupy(PyObject *shape, PyObject *dtype)
+/* An array of this shape: in `data` by these strides, or in new memory in C order without. */
+static PyObject *new_cupy(PyObject *shape, PyObject *dtype, PyObject *data, PyObject *strides)
 {
     if (!cupy.allocate)
-        return cupy.empty ? PyObject_CallFunctionObjArgs(cupy.empty, shape, dtype, NULL) : NULL;
+        return data ? PyObject_CallFunctionObjArgs(cupy.ndarray, shape, dtype, data, strides,
+                                                   NULL)
+               : cupy.empty ? PyObject_CallFunctionObjArgs(cupy.empty, shape, dtype, NULL)
+                            : NULL;
     PyObject *made = PyObject_CallFunctionObjArgs(cupy.allocate, cupy.ndarray, NULL);
-    PyObject *done =
-        made ? PyObject_CallFunctionObjArgs(cupy.prepare, made, shape, dtype, NULL) : NULL;
+    PyObject *done = made ? PyObject_CallFunctionObjArgs(cupy.prepare, made, shape, dtype, data,
+                                                         strides, NULL)
+                          : NULL;
     if (!done) Py_CLEAR(made);
     Py_XDECREF(done);
     return made;
 }
 
+/* Memory for an array that is not in C order: from the allocator itself, or that of an array in
+ * C order. */
+static PyObject *cupy_memory(const gop_array *array, PyObject *shape, PyObject *dtype)
+{
+    const int64_t bytes = gop_array_size(array) * gop_dtype_size(array->dtype);
+    if (cupy.memory) return PyObject_CallFunction(cupy.memory, "n", (Py_ssize_t)bytes);
+    PyObject *plain = new_cupy(shape, dtype, NULL, NULL);
+    PyObject *data = plain ? attribute(plain, GOP_WORD_data) : NULL;
+    Py_XDECREF(plain);
+    return data;
+}
+
 /* CuPy makes it on its current device, which may not be the operands' device. */
 static PyObject *make_cupy(gop_array *array)
 {
-    PyObject *shape = gop_shape_tuple(array->ndim, array->shape);
-    PyObject *dtype = (PyObject *)gop_descr(array->dtype), *made = NULL, *data = NULL;
-    if (shape && dtype) made = empty_cupy(shape, dtype);
-    if (made) data = attribute(made, GOP_WORD_data);
+    PyObject *shape = gop_shape_tuple(array->ndim, array->shape), *made = NULL, *data = NULL;
+    PyObject *dtype = (PyObject *)gop_descr(array->dtype), *strides = NULL;
+    if (shape && dtype && !gop_is_c_order(array)) {
+        data = cupy_memory(array, shape, dtype);
+        strides = data ? gop_shape_tuple(array->ndim, array->strides) : NULL;
+        if (strides) made = new_cupy(shape, dtype, data, strides);
+    } else if (shape && dtype && (made = new_cupy(shape, dtype, NULL, NULL)))
+        data = attribute(made, GOP_WORD_data);
     if (number_of(data, GOP_WORD_device_id) == (size_t)array->where.ordinal)
         array->data = (void *)number_of(data, GOP_WORD_ptr);
-    if (array->data && !gop_is_c_order(array)) {
-        PyObject *steps = gop_shape_tuple(array->ndim, array->strides);
-        Py_CLEAR(made);
-        if (steps)
-            made = PyObject_CallFunctionObjArgs(cupy.ndarray, shape, dtype, data, steps, NULL);
-        Py_XDECREF(steps);
-    }
+    Py_XDECREF(strides);
     Py_XDECREF(data);
     Py_XDECREF(dtype);
     Py_XDECREF(shape);

@@ -174,11 +174,22 @@ class Base:
     _c_contiguous = True
     def __new__(cls, *values):
         return object.__new__(cls)
-    def _init(self, shape, dtype):
+    def _init(self, shape, dtype, data=None, strides=None):
         if full:
             raise MemoryError("full")
-        self.__init__(np.full(shape, 7, dtype))
+        if data is None:
+            self.__init__(np.full(shape, 7, dtype))
+        else:
+            self.device_array = at(data.of._buffer, shape, strides, dtype)
         own.append(self)
+def at(buffer, shape, strides, dtype):
+    where = buffer.ptr, shape, strides, np.dtype(dtype), buffer.device
+    return gpuops.DeviceArray(_core.borrow(*where, buffer, False))
+def alloc(size):
+    if full:
+        raise MemoryError("full")
+    of = gpuops.to_device(np.full(size, 7, "u1"), "cuda")
+    return types.SimpleNamespace(ptr=of._buffer.ptr, device_id=0, of=of)
 Array, asked = cupy(), []
 class ndarray(Base, Array):
     @property
@@ -197,7 +208,7 @@ new = ctypes.pythonapi.PyCapsule_New
 new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p,
                                                ctypes.c_void_p]
 function = new(ctypes.cast(of, ctypes.c_void_p), b"intptr_t (int)", None)
-module("cupy.cuda.memory", PooledMemory=PooledMemory)
+module("cupy.cuda.memory", PooledMemory=PooledMemory, alloc=alloc)
 module("cupy_backends")
 module("cupy_backends.cuda.stream", __pyx_capi__={"get_stream_ptr": function})
 def never(*arguments):
@@ -209,6 +220,12 @@ assert result is own[0] and np.array_equal(result.get(), 2 * a) and not asked
 assert gpuops.add(x, y, kernel="naive") is own[1]  # whatever the kernel
 x._c_contiguous = False
 assert np.array_equal(gpuops.add(x, y).get(), 2 * a) and asked
+turned = ndarray(a)
+turned.device_array = at(turned.device_array._buffer, (25, 4), (4, 100), "f4")
+turned._c_contiguous = False
+result = gpuops.add(turned, turned)  # in their order, in memory that was asked for once
+assert result is own[-1] and result.device_array.strides == (4, 100)
+assert np.array_equal(result.get(), 2 * a.reshape(4, 25).T)
 for handle[0] in (2, 1 << 40, -1):  # of a thread, its own, none
     assert _core.foreign(x) is None
 handle[0] = 0
