@@ -395,19 +395,19 @@ __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREADS, 1)
 }
 
 /* Adds the partial sums, first to last: a thread has four neighbours of a line. */
-template <typename T, int SHAPE> __global__ void __launch_bounds__(256)
-    matmul_wgmma_f16_partials_kernel(const __grid_constant__ wgmma_f16_work w)
+template <typename T> __global__ void __launch_bounds__(256)
+    matmul_wgmma_f16_partials_kernel(const __grid_constant__ wgmma_f16_work w, int rows,
+                                     int columns)
 {
-    typedef wgmma_f16_block<SHAPE> R;
     grid_dependency_sync();
     const int size = w.schedule.cluster, tile = blockIdx.x / size;
-    const int rank = blockIdx.x % size, each = R::ROWS * R::COLUMNS;
+    const int rank = blockIdx.x % size, each = rows * columns;
     const tile_item at = tile_item_of<1, 1>(w.schedule, w.schedule.whole + tile);
-    const int64_t m = (at.i0 * w.schedule.below + rank / w.schedule.beside) * R::ROWS;
-    const int64_t n = (at.j0 * w.schedule.beside + rank % w.schedule.beside) * R::COLUMNS;
+    const int64_t m = (at.i0 * w.schedule.below + rank / w.schedule.beside) * rows;
+    const int64_t n = (at.j0 * w.schedule.beside + rank % w.schedule.beside) * columns;
     const bool transposed = w.transposed;
-    const int length = transposed ? R::ROWS : R::COLUMNS;
-    const int first = (blockIdx.y * 256 + threadIdx.x) * 4;
+    const unsigned length = transposed ? rows : columns;
+    const unsigned first = (blockIdx.y * 256 + threadIdx.x) * 4;
     const int y = first / length, x = first % length;
     const int64_t lines = transposed ? w.n - n : w.m - m,
                   items = transposed ? w.m - m : w.n - n;
@@ -462,9 +462,9 @@ static gop_status launch_tiles(gop_ctx *ctx, const gop_task *task, const wgmma_f
 #undef GO
     if (status != GOP_OK || !added) return status;
     const int rest = w.schedule.tiles - w.schedule.whole;
-    return GOP_LAUNCH_EARLY(ctx, (matmul_wgmma_f16_partials_kernel<T, SHAPE>),
+    return GOP_LAUNCH_EARLY(ctx, matmul_wgmma_f16_partials_kernel<T>,
                             dim3((unsigned)(rest * size), R::ROWS * R::COLUMNS / 1024), 256, 0,
-                            w);
+                            w, (int)R::ROWS, (int)R::COLUMNS);
 }
 
 template <typename T>
