@@ -19,12 +19,14 @@ enum { TILE_K = 64 }; /* terms of a slot of the ring, 128 bytes */
 struct wgmma_f16_shape {
     int waves, columns;
     bool apart;
+    bool shares = false; /* blocks of a cluster may share its sums */
     constexpr int rows() const { return (apart ? 64 : 128) * waves; }
 };
 enum { WGMMA_F16_SHAPES = 10 };
 static constexpr wgmma_f16_shape wgmma_f16_shapes[WGMMA_F16_SHAPES] = {
-    {1, 256, false}, {1, 192, false}, {1, 160, false}, {1, 144, false}, {1, 128, false},
-    {1, 64, false},  {2, 128, false}, {2, 112, false}, {2, 64, false},  {1, 64, true},
+    {1, 256, false},       {1, 192, false},      {1, 160, false, true}, {1, 144, false},
+    {1, 128, false, true}, {1, 64, false, true}, {2, 128, false},       {2, 112, false, true},
+    {2, 64, false},        {1, 64, true},
 };
 
 /* A stage is a slot; `down` and `across` count tiles of clusters. Where blocks share, an item
@@ -57,9 +59,10 @@ enum { CHUNK = 64 * 64 * 2, RESULTS = 2 * CHUNK }; /* bytes of 64 x 64 results; 
 
 /* A block's shared memory: a ring of slots, or one for each warpgroup, and for each warpgroup
  * twice 64 x 64 results on their way out. */
-template <int SHAPE> struct wgmma_f16_block {
+template <int SHAPE, bool SHARES_> struct wgmma_f16_block {
     static constexpr wgmma_f16_shape OF = wgmma_f16_shapes[SHAPE];
     enum {
+        SHARES = SHARES_, /* the blocks of a cluster share sums */
         WAVES = OF.waves,
         COLUMNS = OF.columns,
         RINGS = OF.apart ? 2 : 1,

@@ -150,7 +150,7 @@ struct wgmma_f16_found {
     void try_sharing(int shape, bool swapped)
     {
         enum { SHORTEST = 2, MOST = 8 }; /* stages of a slice; slices */
-        if (wgmma_f16_shapes[shape].apart) return;
+        if (!wgmma_f16_shapes[shape].shares) return;
         matmul_schedule t = cut_into(g, processors, shape, 1, 1, swapped, 1);
         t.whole = 0;
         for (int slices = 2; slices <= MOST && slices * SHORTEST <= t.stages; slices *= 2) {

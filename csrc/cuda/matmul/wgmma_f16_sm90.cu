@@ -34,12 +34,12 @@ struct cluster_place {
     int rank, below, beside; /* its row and column in the cluster */
     int with_a, with_b;      /* bits of the blocks with the same rows, the same columns */
 
-    GOP_DEVICE cluster_place(const matmul_schedule &t)
+    GOP_DEVICE cluster_place(const matmul_schedule &t, bool shares)
     {
         rank = t.cluster > 1 ? cluster_rank() : 0;
         below = beside = 0;
         with_a = with_b = 1 << rank;
-        if (t.sharing > 1) return;
+        if (shares) return;
         below = rank / t.beside, beside = rank % t.beside;
         with_a = ((1 << t.beside) - 1) << below * t.beside;
         with_b = 0;
@@ -53,7 +53,11 @@ template <typename R>
 GOP_DEVICE tile_item tile_of(const wgmma_f16_work &w, const cluster_place &at, int it)
 {
     const matmul_schedule &t = w.schedule;
-    tile_item i = tile_item_of<1, 1>(t, t.sharing > 1 ? at.rank * t.tiles + it : it);
+    tile_item i = tile_item_of<1, 1>(t, R::SHARES ? at.rank * t.tiles + it : it);
+    if (R::SHARES) { /* one tile below and beside */
+        i.i0 *= R::ROWS, i.j0 *= R::COLUMNS;
+        return i;
+    }
     i.i0 = (i.i0 * t.below + at.below) * R::ROWS;
     i.j0 = (i.j0 * t.beside + at.beside) * R::COLUMNS;
     return i;
@@ -74,9 +78,10 @@ GOP_DEVICE void fetch_tiles(const wgmma_f16_work &w, const cluster_place at, int
     enum { B_SENT = B_TRANSPOSED ? +R::B_BYTES : R::COLUMNS * TILE_K * 2 };
     const matmul_schedule &t = w.schedule;
     const int clusters = (int)gridDim.x / t.cluster;
-    const int a_part = (A_TRANSPOSED ? TILE_K : R::ROWS) / t.beside * at.beside;
-    const int b_part = (B_TRANSPOSED ? TILE_K : R::COLUMNS) / t.below * at.below;
-    const int with_a = t.beside > 1 ? at.with_a : 1, with_b = t.below > 1 ? at.with_b : 1;
+    const int below = R::SHARES ? 1 : t.below, beside = R::SHARES ? 1 : t.beside;
+    const int a_part = (A_TRANSPOSED ? TILE_K : R::ROWS) / beside * at.beside;
+    const int b_part = (B_TRANSPOSED ? TILE_K : R::COLUMNS) / below * at.below;
+    const int with_a = beside > 1 ? at.with_a : 1, with_b = below > 1 ? at.with_b : 1;
     int slot = 0;
     uint32_t parity = 1; /* at first all slots are free */
     for (int it = first_item(w, ring); it < w.last; it += R::RINGS * clusters) {
@@ -336,7 +341,7 @@ GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, const cluster_place at, 
         }
         wgmma_wait<0>();
         if (tells) mbarrier_arrive_cluster(empty + before, lane);
-        if (R::RINGS == 1 && w.schedule.sharing > 1) {
+        if constexpr (R::SHARES) {
             add_slices<T, R>(w, at.rank, i, mine_from, sum, slots, results);
             continue;
         }
@@ -354,19 +359,18 @@ GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, const cluster_place at, 
     tma_store_wait_read<0>();
 }
 
-template <typename T, int SHAPE, bool A_TRANSPOSED, bool B_TRANSPOSED>
+template <typename T, int SHAPE, bool SHARES, bool A_TRANSPOSED, bool B_TRANSPOSED>
 __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREADS, 1)
     matmul_wgmma_f16_kernel(const __grid_constant__ wgmma_f16_work w)
 {
-    typedef wgmma_f16_block<SHAPE> R;
+    typedef wgmma_f16_block<SHAPE, SHARES> R;
     extern __shared__ uint8_t memory[];
     uint8_t *const slots = memory + (1024 - shared_address(memory) % 1024) % 1024;
     uint8_t *const results = slots + R::RINGS * R::SLOTS * R::SLOT;
     uint64_t *const full = (uint64_t *)(results + 2 * RESULTS);
     uint64_t *const empty = full + R::RINGS * R::SLOTS;
-    const bool alone = w.schedule.cluster == 1, sharing = w.schedule.sharing > 1;
-    const int sharers = w.schedule.below + w.schedule.beside - 1; /* of what a block fetches */
-    const cluster_place at(w.schedule);
+    const int sharers = SHARES ? 1 : w.schedule.below + w.schedule.beside - 1; /* of a load */
+    const cluster_place at(w.schedule, SHARES);
     if (threadIdx.x == 0) {
         pipeline_init<R::RINGS * R::SLOTS>(full, 1, empty, 4 * R::GROUPS * sharers); /* warps */
         fence_mbarrier_release();
@@ -384,14 +388,15 @@ __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREADS, 1)
             fetch_tiles<R, A_TRANSPOSED, B_TRANSPOSED>(w, at, ring, its, full + ring * R::SLOTS,
                                                        empty + ring * R::SLOTS);
         __syncwarp();
-        if (R::RINGS == 1 && sharing) cluster_sync(); /* add_slices */
+        if (SHARES) cluster_sync(); /* add_slices */
     } else {
         setmaxnreg_inc<232>();
         multiply_tiles<T, R, A_TRANSPOSED, B_TRANSPOSED>(
             w, at, group, its, results + group * RESULTS, full + ring * R::SLOTS,
             empty + ring * R::SLOTS);
     }
-    if (!alone) cluster_sync(); /* other blocks may still write to this one, or read it */
+    if (SHARES || sharers > 1)
+        cluster_sync(); /* other blocks may still write to this one, or read it */
 }
 
 /* Adds the partial sums, first to last: a thread has four neighbours of a line. */
@@ -438,23 +443,24 @@ static bool adds_partials(const wgmma_f16_work &w)
            w.last == w.schedule.items;
 }
 
-template <typename T, int SHAPE>
+template <typename T, int SHAPE, bool SHARES = false>
 static gop_status launch_tiles(gop_ctx *ctx, const gop_task *task, const wgmma_f16_plan &plan,
                                const wgmma_f16_work &w)
 {
-    typedef wgmma_f16_block<SHAPE> R;
+    typedef wgmma_f16_block<SHAPE, SHARES> R;
     const int size = w.schedule.cluster;
     const gop_cuda_grid grid = cluster_grid(w.last - w.first, ctx->info.processors, size);
     const bool copied = plan.a.copied || plan.b.copied, added = adds_partials(w);
     gop_status status = GOP_OK;
 #define GO(at, bt)                                                                             \
     if (plan.a.transposed == at && plan.b.transposed == bt)                                    \
-        status = copied && !added                                                              \
-                     ? GOP_LAUNCH_EARLY(ctx, (matmul_wgmma_f16_kernel<T, SHAPE, at, bt>),      \
-                                        grid, BLOCK_THREADS, R::BYTES, w)                      \
-                     : GOP_LAUNCH_FIRST(ctx, task, added,                                      \
-                                        (matmul_wgmma_f16_kernel<T, SHAPE, at, bt>), grid,     \
-                                        BLOCK_THREADS, R::BYTES, w);
+        status =                                                                               \
+            copied && !added                                                                   \
+                ? GOP_LAUNCH_EARLY(ctx, (matmul_wgmma_f16_kernel<T, SHAPE, SHARES, at, bt>),   \
+                                   grid, BLOCK_THREADS, R::BYTES, w)                           \
+                : GOP_LAUNCH_FIRST(ctx, task, added,                                           \
+                                   (matmul_wgmma_f16_kernel<T, SHAPE, SHARES, at, bt>), grid,  \
+                                   BLOCK_THREADS, R::BYTES, w);
     GO(false, false)
     GO(false, true)
     GO(true, false)
@@ -503,7 +509,15 @@ static gop_status matmul_wgmma_f16(gop_ctx *ctx, const gop_task *task, int64_t s
         launch_tiles<T, 0>, launch_tiles<T, 1>, launch_tiles<T, 2>, launch_tiles<T, 3>,
         launch_tiles<T, 4>, launch_tiles<T, 5>, launch_tiles<T, 6>, launch_tiles<T, 7>,
         launch_tiles<T, 8>, launch_tiles<T, 9>};
-    return launch[t.shape](ctx, task, plan, w);
+    static const launcher sharing[WGMMA_F16_SHAPES] = {nullptr,
+                                                       nullptr,
+                                                       launch_tiles<T, 2, true>,
+                                                       nullptr,
+                                                       launch_tiles<T, 4, true>,
+                                                       launch_tiles<T, 5, true>,
+                                                       nullptr,
+                                                       launch_tiles<T, 7, true>};
+    return (t.sharing > 1 ? sharing : launch)[t.shape](ctx, task, plan, w);
 }
 #endif
 
