@@ -108,7 +108,7 @@ static void FN(pack_rows)(const thin *p, int64_t count, const T *x, T *own, int6
     }
     if (p->s.a_row == 1 && p->s.m <= N / 2) return;
     if (p->s.a_row == 1 && p->s.a_col != 1) {
-        FN(pack_squares)(x, p->s.a_col, (int)count, p->s.m, (int)apart, own);
+        FN(pack_squares)(x, p->s.a_col, count, p->s.m, apart, own);
         return;
     }
 #endif
