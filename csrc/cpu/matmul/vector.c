@@ -302,8 +302,11 @@ static int way_of(const sides *p, gop_dtype dtype)
         p->k >= 4 * SHORTEST)
         return DOTS;
     const int is_large = p->m == 1 || p->n * item > CACHED / (p->k + 1) * 4;
-    /* What direct sums in registers; only real numbers have the same bits there. */
+    /* What direct sums in registers, by at most two blocks of 8, 4, 2 or 1 vectors on AVX2;
+     * only real numbers have the same bits there. */
+    const int are_two = VECTOR == 32 && gop_ceil(p->n * item, VECTOR) % 8 != 7;
     const int64_t narrow = !is_real      ? NARROW / item
+                           : are_two     ? SHORTEST
                            : VECTOR > 16 ? 4 * VECTOR / item
                                          : NARROWEST - 1;
     const int is_wide = p->n >= SHORTEST || (p->m == 1 && p->n > narrow && p->k >= TALL / p->n);
