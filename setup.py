@@ -42,7 +42,14 @@ from _build.levels import chosen_levels, is_x86, level_mask  # noqa: E402
 from _build.link import link, linker, optimised, own_library  # noqa: E402
 from _build.rewritten import rewritten  # noqa: E402
 from _build.together import together  # noqa: E402
-from _build.toolkit import BrokenToolkit, NoToolkit, Toolkit, archs_of, gencode  # noqa: E402
+from _build.toolkit import (  # noqa: E402
+    BrokenToolkit,
+    NoToolkit,
+    Toolkit,
+    archs_of,
+    gencode,
+    is_alike,
+)
 
 CSRC = Path("csrc")
 BUILD = ROOT / "build" / "objects"
@@ -221,7 +228,8 @@ def build_cuda(target: Path) -> dict:
     flags = [*toolkit.flags, f'-DGOP_CUDA_ARCHS="{" ".join(toolkit.archs)}"']
     steps = []
     for source in together(CSRC, BUILD):
-        chosen = [*flags_for(source, flags), *gencode(archs_of(source.stem, toolkit.archs))]
+        code = gencode(archs_of(source.stem, toolkit.archs), is_alike(source))
+        chosen = [*flags_for(source, flags), *code]
         # nvcc's level is the host compiler's. What plans and launches a kernel is short and has
         # no loops, but is instantiated as often as the kernel: it need not be inlined.
         if source.stem != "together":

@@ -194,13 +194,29 @@ def archs_of(stem: str, archs: list[str]) -> list[str]:
     return kept or archs
 
 
-def gencode(archs: list[str]) -> list[str]:
+# Files whose PTX for 8.0 is that for 7.5 but for the line that names the target, as nvcc -ptx
+# shows: it is made once.
+ALIKE = {
+    *("jacobi/resident", "jacobi_step/balanced", "matmul/gemv_row", "rdf/persistent"),
+    "transpose/planar",
+}
+
+
+def is_alike(source: Path) -> bool:
+    return "/".join(source.with_suffix("").parts[-2:]) in ALIKE
+
+
+def gencode(archs: list[str], alike: bool = False) -> list[str]:
     """nvcc's options. Architectures of one generation share the first one's PTX, which is most
-    of the work; from 9.0 on all do, as the kernels use nothing of later ones."""
+    of the work; from 9.0 on all do, as the kernels use nothing of later ones. `alike`: 8.x
+    shares 7.x's as well."""
     groups: dict[str, list[str]] = {}
+    first = 7 if alike and any(int(number(arch)) < 80 for arch in archs) else 8
     for arch in sorted(archs, key=lambda arch: int(number(arch))):
         name = arch.partition("+")[0]
         major = min(int(number(arch)) // 10, 9)
+        if major == 8:
+            major = first
         groups.setdefault(name if name.endswith("a") else str(major), []).append(arch)
     flags = []
     for members in groups.values():

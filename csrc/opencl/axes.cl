@@ -1,7 +1,7 @@
 /*
  * axes.cl - where elements lie, by their indices.
  *
- * INDEX counts elements: uint where 32 bits do, since a division then takes a quarter of the
+ * INDEX counts elements: uint where 32 bits do, whose divisions take a quarter of the
  * instructions of a long's. Strides are those of OPERANDS_TOLD operands.
  */
 #include "opencl/told.h"

@@ -21,21 +21,14 @@ typedef struct gop_cl_ctx gop_cl_ctx;
 
 /* ---- what a plan asks of the device ---- */
 
-int gop_cl_is_cpu(const gop_ctx *ctx); /* it runs on the host's processors */
-/* The same as a condition of choose files. */
+/* Facts of a device: it runs on the host's processors; has float64; rounds quotients of float32
+ * correctly; and its compiler takes cl_nv_compiler_options: -cl-nv-maxrregcount=128 says that
+ * two work-groups of 256 shall fit a compute unit, whose registers it would else give to one.
+ */
+enum { GOP_CL_CPU = 1, GOP_CL_DOUBLE = 2, GOP_CL_QUOTIENTS = 4, GOP_CL_REGISTERS = 8 };
+int gop_cl_has(const gop_ctx *ctx, int fact);
+/* That it is a CPU, as a condition of choose files. */
 int gop_cl_suits_cpu(const gop_ctx *ctx, const gop_task *task);
-int gop_cl_has_double(const gop_ctx *ctx);
-/* GOP_BAD_TYPE, for an operation, where this dtype takes float64, which the device has not. */
-gop_status gop_cl_need_double(const gop_ctx *ctx, const char *op, gop_dtype dtype,
-                              int takes_it) GOP_MUST_CHECK;
-/* What a build needs so that quotients are rounded correctly (opencl/divide.cl); and whether
- * there is something that does. */
-const char *gop_cl_quotients(const gop_ctx *ctx);
-gop_status gop_cl_need_quotients(const gop_ctx *ctx, const char *op,
-                                 gop_dtype dtype) GOP_MUST_CHECK;
-/* The option where NVIDIA's compiler takes it: -cl-nv-maxrregcount=128 says that two
- * work-groups of 256 shall fit a compute unit, whose registers it would else give to one. */
-const char *gop_cl_registers(const gop_ctx *ctx, const char *option);
 
 /* ---- numbers: what kernels are told of a dtype (opencl/vector.cl) ---- */
 
@@ -51,9 +44,10 @@ static inline int64_t gop_cl_item(gop_dtype dtype)
 {
     return (int64_t)gop_cl_kinds[dtype].parts * gop_cl_kinds[dtype].bytes;
 }
-static inline int gop_cl_is_double(gop_dtype dtype)
+/* What float64 needs. */
+static inline int gop_cl_doubles(gop_dtype dtype)
 {
-    return dtype == GOP_FLOAT64 || dtype == GOP_COMPLEX128;
+    return dtype == GOP_FLOAT64 || dtype == GOP_COMPLEX128 ? GOP_CL_DOUBLE : 0;
 }
 
 /* Work-items of a work-group: so many, or what the device can. */
@@ -68,12 +62,13 @@ static inline const char *gop_cl_index(int64_t size)
     return size < INT64_C(1) << 31 ? "uint" : "ulong";
 }
 
-/* Of `all` pieces those of a work-item of a CPU: so many work-items that a processor which
- * comes late takes fewer, each with `elements` to a piece enough to be worth one. */
+/* Of `all` pieces those of a work-item of a CPU: so many work-items to a processor that one
+ * which comes late takes fewer, each with `elements` to a piece enough to be worth one. */
+enum { GOP_CL_CHUNKS = 16 };
 static inline int64_t gop_cl_chunk(const gop_ctx *ctx, int64_t all, int64_t elements)
 {
-    enum { LEAST = 1 << 14, CHUNKS_PER_UNIT = 16 };
-    const int64_t each = gop_ceil(all, (int64_t)ctx->info.processors * CHUNKS_PER_UNIT);
+    enum { LEAST = 1 << 14 };
+    const int64_t each = gop_ceil(all, (int64_t)ctx->info.processors * GOP_CL_CHUNKS);
     return gop_larger(each, gop_ceil(LEAST, gop_larger(elements, 1)));
 }
 
@@ -93,7 +88,6 @@ static inline int gop_cl_block(gop_dtype dtype)
 
 /* ---- a launch ---- */
 
-/* Of a row: the names of a launch of its kernel. */
 typedef struct gop_cl_names {
     const char *op, *row, *source, *kernel; /* source "add/naive": opencl/add/naive.cl */
 } gop_cl_names;
@@ -111,6 +105,13 @@ void gop_cl_append(char *text, size_t room, const char *format, ...) GOP_PRINTF(
 #define gop_cl_define(build, ...)                                                              \
     gop_cl_append((build)->options, sizeof(build)->options, __VA_ARGS__)
 
+/* Defines what an element is, and what its arithmetic needs: GOP_CL_DOUBLE; GOP_CL_QUOTIENTS
+ * that are rounded correctly, by the device or by float64 (opencl/vector.cl); integers that
+ * WRAP. GOP_BAD_TYPE, for an operation, where the device has it not. */
+enum { GOP_CL_WRAP = 16 };
+gop_status gop_cl_begin(const gop_ctx *ctx, const char *op, gop_dtype dtype, int needs,
+                        gop_cl_build *build) GOP_MUST_CHECK;
+
 typedef struct gop_cl_operand {
     const gop_array *array;
     int is_written;
@@ -127,7 +128,6 @@ typedef struct gop_cl_value {
     const void *at;
 } gop_cl_value;
 #define GOP_CL_BYTES(bytes, at) ((gop_cl_value){bytes, at})
-#define GOP_CL_LOCAL(bytes) GOP_CL_BYTES(bytes, NULL)
 #define GOP_CL_VALUE(variable) GOP_CL_BYTES(sizeof(variable), &(variable))
 #define GOP_CL_VALUE_IF(condition, variable)                                                   \
     GOP_CL_BYTES((condition) ? sizeof(variable) : 0, &(variable))
@@ -141,7 +141,7 @@ static inline gop_cl_value gop_cl_numbers(gop_dtype dtype, int count, const doub
                                           float *narrow)
 {
     for (int i = 0; i < count; i++) narrow[i] = (float)number[i];
-    if (gop_cl_is_double(dtype)) return GOP_CL_BYTES((size_t)count * sizeof *number, number);
+    if (gop_cl_doubles(dtype)) return GOP_CL_BYTES((size_t)count * sizeof *number, number);
     return GOP_CL_BYTES((size_t)count * sizeof *narrow, narrow);
 }
 
@@ -180,10 +180,8 @@ gop_status gop_cl_need_group(const gop_ctx *ctx, const gop_cl_build *build, int6
 /* Refuses GPUs: many thousand work-items at once, each with long arrays of its own. */
 gop_status gop_cl_need_cpu(const gop_ctx *ctx, const gop_cl_build *build) GOP_MUST_CHECK;
 
-/* ---- axes ---- */
-
-/* From core's, the outermost first. Fails where there are more than a kernel is told of; kind
- * is "", or what they are: "batch ". */
+/* Axes from core's, the outermost first. Fails where there are more than a kernel is told of;
+ * kind is "", or what they are: "batch ". */
 gop_status gop_cl_set_axes(const gop_cl_build *build, const char *kind, int rank,
                            const int64_t *extent, int operands, const int64_t *const stride[],
                            struct axes *axes) GOP_MUST_CHECK;
@@ -192,7 +190,6 @@ gop_status gop_cl_set_axes(const gop_cl_build *build, const char *kind, int rank
 
 #define GOP_CL_REALS (1u << GOP_FLOAT32 | 1u << GOP_FLOAT64)
 #define GOP_CL_COMPLEXES (1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128)
-/* A tunable of one-dimensional work-groups. */
 /* clang-format off */
 #define GOP_CL_GROUP {"group", 4, {256, 64, 128, 512}}
 /* clang-format on */

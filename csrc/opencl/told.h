@@ -18,9 +18,7 @@ struct axes {
     long stride[OPERANDS_TOLD][MOST_AXES]; /* of each operand; the last member of all structs */
 };
 
-/* ---- transpose ---- */
-
-/* The plane of the input's fastest axis, x, and the output's, y, in tiles. */
+/* transpose: the plane of the input's fastest axis, x, and the output's, y, in tiles. */
 struct plane {
     long nx, ny, in_x, in_y, out_x, out_y;
     long across, up; /* tiles along x, and along y */
@@ -45,25 +43,15 @@ struct work {
     int team, by_rows, inner;
 };
 
-/* ---- matmul ---- */
-
-/* Begins as gop_gemm (core/arrays/geometry.h) does. Of a whole product it is a part that a
- * launch makes: operands begin with it. */
+/* matmul: begins as gop_gemm (core/arrays/geometry.h) does. Of a whole product it is a part
+ * that a launch makes: operands begin with it. */
 struct product {
     long m, n, k, a_row, a_col, b_row, b_col, out_row, out_col;
     long first, batches;
     struct axes batch; /* of out, a, b */
 };
 
-/* Of an operand, what is packed: lines of a panel are its width. */
-struct packing {
-    long lines, width, line_apart, l_apart, panels, is_b;
-};
-
-/* ---- jacobi_step ---- */
-
-/* Begins as gop_jacobi (core/arrays/geometry.h) does. Rows [first, last) are those of a launch.
- */
+/* jacobi_step: begins as gop_jacobi does. Rows [first, last) are those of a launch. */
 struct system {
     long n, k, a_row, a_col, f_row, f_col, x_row, x_col, out_row, out_col, residual_row,
         residual_col, stored, first, last, extent[3];
@@ -95,3 +83,11 @@ struct grid {
     int n[3], reach[3], room[2]; /* room: numbers from x to y of each set */
     short first[GRID_ROWS], last[GRID_ROWS];
 };
+
+/* How sorting.cl finds a point's cell, by float64. */
+#if !defined(__OPENCL_VERSION__) || defined(PLACES)
+struct places {
+    double row[9], most[3], low[3], per[3];
+    int n[3], is_box;
+};
+#endif

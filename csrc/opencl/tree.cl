@@ -1,9 +1,8 @@
 /*
  * tree.cl - tree/v1 of docs/numerics.md: nodes of the tree that wait for their neighbours.
  *
- * Every build defines LEAF, the elements of a leaf, and TREE_LANES, its running sums, which
- * csrc/core/numerics.h has. Who includes this says what a NODE is and how two fold:
- * FOLD_NODES(a, b).
+ * A build has LEAF, the elements of a leaf, and TREE_LANES, its running sums, of
+ * csrc/core/numerics.h; who includes this, what a NODE is and how two fold: FOLD_NODES(a, b).
  */
 /* Nodes come one after the other, and equal neighbours merge as a binary counter carries. */
 static void push(NODE *node, long number, NODE x)

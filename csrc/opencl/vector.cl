@@ -48,6 +48,18 @@
 #define AS(type) OF(JOIN(as_, type))
 #define V OF(BASE)
 
+/* Quotients of vectors of n floats or doubles, rounded correctly, which OpenCL promises of
+ * double and not of float. A build asks for them where the device has them, else BY_DOUBLE: a
+ * quotient of floats that is rounded to double and then to float is rounded as if once. */
+#if defined(BY_DOUBLE) && !defined(DOUBLE)
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#define QUOTIENT(n, a, b)                                                                      \
+    WIDE(n, convert_float)(WIDE(n, convert_double)(a) / WIDE(n, convert_double)(b))
+#else
+#define QUOTIENT(n, a, b) ((a) / (b))
+#endif
+#define quotient(a, b) QUOTIENT(1, a, b)
+
 /* What compilers of CPUs have besides: a store past the caches, at a multiple of V's bytes, where
  * the build says STREAMED; and a request for what is read soon. SPIR, which Oclgrind plays, has
  * none of that. */
@@ -63,8 +75,6 @@
 /* An operand of a kernel: a buffer, and the place of its first item in it. */
 #define FROM(type, name) __global const type *name, long name##_at
 #define TO(type, name) __global type *name, long name##_at
-
-/* ---- elements apart ---- */
 
 /* A vector of `count` of them; the first one stands for what a vector has beyond. */
 static V gather(__global const BASE *p, long apart, int count)

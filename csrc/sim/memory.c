@@ -27,13 +27,13 @@ static int remember(uintptr_t begin, uintptr_t end)
 }
 
 /* Allocates an array, aligned to 256 bytes as CUDA's are. It is filled with all ones (NaN and
- * -1), so that reads before the first write show. A gap follows it, so that an index past the
- * end of a small array does not reach the next one. */
+ * -1), so that reads before the first write show. A gap follows it, so that an index outside a
+ * small array does not reach another one. Hardly any of the gap is filled: memory that nobody
+ * touches costs nothing. */
 void *gop_sim_memory_take(size_t bytes)
 {
-    enum { LINE = 256, LEAST_GAP = 4096, MOST_GAP = 65536 };
-    const size_t gap = bytes < LEAST_GAP ? LEAST_GAP : bytes > MOST_GAP ? MOST_GAP : bytes;
-    const size_t rounded = (bytes + gap + LINE - 1) / LINE * LINE;
+    enum { LINE = 256, GAP = 65536, FILLED = 4096 };
+    const size_t rounded = (bytes + GAP + LINE - 1) / LINE * LINE;
     if (rounded < bytes || gop_services->fault("sim.alloc")) return NULL;
     char *memory = aligned_alloc(LINE, rounded);
     if (!memory) return NULL;
@@ -44,7 +44,7 @@ void *gop_sim_memory_take(size_t bytes)
         free(memory);
         return NULL;
     }
-    return memset(memory, 0xff, rounded);
+    return memset(memory, 0xff, bytes + FILLED);
 }
 
 void gop_sim_memory_give(void *memory)

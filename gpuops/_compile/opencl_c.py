@@ -5,7 +5,8 @@
                   { float *t = gop_cl_t; ...
     __local float tile[32][33];      becomes   __shared__ float tile[32][33];
     (float4)(x, 0, 0, 1)             becomes   cl_float4(x, 0, 0, 1)
-    v.xy = w.lo;                     becomes   v.gop_cl_set<0,1>(w.gop_cl_part<0,1>());
+    v.xy = w.lo;                     becomes   v.gop_cl_set<0,1>(w.gop_cl_half<0>());
+    v.xy *= 2;                       becomes   v.gop_cl_change_part<0,1>() *= 2;
 
 The preprocessor has run, but for barriers, whose lines sim looks at before. Lines keep their
 numbers.
@@ -52,14 +53,16 @@ _KEYWORDS = (
     "class|new|delete|this|template|typename|operator|public|protected|virtual|friend|namespace|"
     "using|try|catch|throw|explicit|export|mutable|typeid|constexpr|and|or|not|xor"
 )
+_PARTS = r"[xyzw]{2,4}|[sS][\da-fA-F]{1,16}|lo|hi|even|odd"
+_PART = re.compile(_PARTS)
 _TOKENS = re.compile(
     rf"""
     (?P<literal>\(\s*(?P<made>(?:{_NUMBERS})(?:2|3|4|8|16))\s*\)\s*(?=\())
   | (?P<convert>\bconvert_(?P<to>(?:{_NUMBERS})(?:2|3|4|8|16)?)(?P<sat>_sat)?
         (?:_(?P<mode>rt[ezpn]))?\s*\()
   | (?P<as>\bas_(?P<kind>(?:{_NUMBERS})(?:2|3|4|8|16)?)\s*(?=\())
-  | (?P<part>(?<![\d.])\.\s*(?P<which>[xyzw]{{2,4}}|s[\da-fA-F]{{1,16}}|lo|hi|even|odd)\b
-        (?P<stores>\s*=(?!=))?)
+  | (?P<part>(?P<dot>(?<![\d.])\.|->)\s*(?P<which>{_PARTS})\b
+        (?:(?P<stores>\s*=(?!=))|(?P<changes>(?=\s*(?:[-+*/%&|^]|<<|>>)=)))?)
   | (?P<vector>\b(?:{_NUMBERS})(?:2|3|4|8|16)\b)
   | (?P<word>\b(?:(?:__)?(?:kernel|global|private|read_only|write_only)|{_KEYWORDS})\b\s?)
   | (?P<constant>\b(?:__)?constant\b)
@@ -68,8 +71,8 @@ _TOKENS = re.compile(
     re.VERBOSE,
 )
 _REQUIRED = re.compile(
-    r"__attribute__\s*\(\(\s*(?:reqd_work_group_size|work_group_size_hint|vec_type_hint)"
-    r"\s*\([^()]*\)\s*\)\)"
+    r"__attribute__\s*\(\(\s*(?:reqd_work_group_size|work_group_size_hint|vec_type_hint|"
+    r"opencl_unroll_hint)\s*(?:\([^()]*\)\s*)?\)\)"
 )
 _SIZES = re.compile(r"reqd_work_group_size\s*\(\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*\)")
 _POINTER = re.compile(
@@ -78,6 +81,11 @@ _POINTER = re.compile(
 )
 # Where a kernel's pointer may point to.
 _SPACE = re.compile(r"\b(?:__)?(?:global|local|constant)\b")
+_ENUM = re.compile(
+    r"(?P<typedef>\btypedef\s+)?(?P<list>\benum\b\s*\w*\s*\{[^{}]*\})(?=\s*\w)"
+    r"|\benum\s+\w+\b(?!\s*[{;])"
+)
+_BELOW_0 = re.compile(r"\benum\b[^;{}()]*\{[^{}]*=\s*-")
 _MARKER = re.compile(r'^# (\d+) "([^"]*)".*\n', re.M)
 
 
@@ -138,7 +146,7 @@ def required_sizes(preprocessed: str) -> dict[str, tuple[int, int, int]]:
 
 
 def _parts(which: str) -> list[int]:
-    if which[0] == "s" and re.fullmatch(r"s[\da-fA-F]+", which):
+    if which[0] in "sS":
         return [int(c, 16) for c in which[1:]]
     return ["xyzw".index(c) for c in which]
 
@@ -172,25 +180,60 @@ def _type(word: str) -> str:
     return f"cl_{word}" if _VECTOR.fullmatch(word) else word
 
 
-def _part(found: re.Match[str], text: str, pieces: list[str], ends: list[int]) -> str:
-    which, stores = found["which"], found["stores"]
+def _members(text: str) -> set[str]:
+    """The members of structures that have names of parts of vectors, as `lo` or `xy`."""
+    found: set[str] = set()
+    for begin in re.finditer(r"\b(?:struct|union)\b[^;{}()]*\{", text):
+        try:
+            body = text[begin.end() : closing(text, begin.end() - 1)]
+        except Unbalanced:
+            continue
+        found.update(re.findall(r"\b(\w+)\s*(?:\[[^]]*\]\s*)*[,;]", body))
+    return {name for name in found if _PART.fullmatch(name)}
+
+
+def _is_member(found: re.Match[str], text: str) -> bool:
+    """Whether what stands before the dot is declared nowhere as a vector."""
+    before = text[max(0, found.start() - 200) : found.start()]
+    before = re.sub(r"(?:\s*\[[^]]*\])+\s*$", "", before)
+    name = re.search(r"(\w+)\s*$|\(\s*\*\s*(\w+)\s*\)\s*$", before)
+    if not name:
+        return False
+    declared = rf"{_VECTOR.pattern}\b[^;(){{}}=]*?\b{name[1] or name[2]}\b"
+    return not re.search(r"\b(?:" + declared + ")", text)
+
+
+def _part(found: re.Match[str], ends: list[int], text: str) -> str:
+    dot, which, stores = found["dot"], found["which"], found["stores"]
     if which in ("lo", "hi", "even", "odd"):
-        name, numbers = "gop_cl_half", _halves(which)
+        name, numbers = "half", _halves(which)
     else:
         chosen = _parts(which)
         if len(chosen) == 1:
-            return f".s{chosen[0]:x}{stores or ''}"
-        name, numbers = "gop_cl_part", ",".join(map(str, chosen))
+            return f"{dot}s{chosen[0]:x}{stores or ''}"
+        name, numbers = "part", ",".join(map(str, chosen))
+    if found["changes"] is not None:
+        return f"{dot}gop_cl_change_{name}<{numbers}>()"
     if not stores:
-        return f".{name}<{numbers}>()"
-    end = text.find(";", found.end())
-    ends.append(end)  # where the bracket that opens here is closed
-    return f".gop_cl_set{'_half' if name == 'gop_cl_half' else ''}<{numbers}>("
+        return f"{dot}gop_cl_{name}<{numbers}>()"
+    ends.append(_end_of_value(text, found.end()))  # the bracket that opens here closes there
+    ends.sort()
+    return f"{dot}gop_cl_set{'_half' if name == 'half' else ''}<{numbers}>("
+
+
+def _end_of_value(text: str, at: int) -> int:
+    depth = 0
+    for found in re.compile(r"[][(){};,]").finditer(text, at):
+        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(found[0], 0)
+        if depth < 0 or (depth == 0 and found[0] in ";,"):
+            return found.start()
+    return len(text)
 
 
 def _body(text: str) -> str:
     """The user's text in CUDA's words."""
     hidden = _hidden(text)
+    members = _members(hidden)
     pieces: list[str] = []
     ends: list[int] = []
     end = depth = counted = 0
@@ -210,8 +253,12 @@ def _body(text: str) -> str:
             pieces.append("" if is_pointer else "__shared__")
             end = found.end()
             continue
+        if found["part"] and found["which"] in members and _is_member(found, hidden):
+            pieces.append(found[0])
+            end = found.end()
+            continue
         if found["part"]:
-            pieces.append(_part(found, hidden, pieces, ends))
+            pieces.append(_part(found, ends, hidden))
         else:
             pieces.append(_word(found, depth))
         end = found.end()
@@ -238,7 +285,21 @@ def to_cuda(preprocessed: str) -> str:
     """What the preprocessor gave, from the user's source on in CUDA's words."""
     begin = preprocessed.index('\n# 1 "kernel.cu"') + 1
     text = _REQUIRED.sub(lambda m: " " + "\n" * m[0].count("\n"), preprocessed[begin:])
-    return preprocessed[:begin] + _of_device(_body(_local_parameters(text)))
+    return preprocessed[:begin] + _of_device(_body(_with_ints(_local_parameters(text))))
+
+
+def _with_ints(text: str) -> str:
+    """In C an enumeration is an integer: `enum color c = 1; c++;`. With clang it is an unsigned
+    one if no value is below 0."""
+    hidden, pieces, end = _hidden(text), [], 0
+    kind = "int" if _BELOW_0.search(hidden) else "unsigned"
+    for found in _ENUM.finditer(hidden):
+        pieces.append(text[end : found.start()])
+        if found["list"]:  # what is declared behind it follows as a declaration of its own
+            pieces += [text[slice(*found.span("list"))], f"; {found['typedef'] or ''}"]
+        pieces.append(kind + "\n" * found[0].count("\n") * (not found["list"]))
+        end = found.end()
+    return "".join(pieces) + text[end:]
 
 
 def _hidden(text: str) -> str:

@@ -24,7 +24,7 @@ def reduce(op: str, x, axis, dtype, keepdims, where, device, exact=False):
     one = _dask.like(x)
     # The plain function has the sentences about arguments, and knows the result's dtype.
     words = {"keepdims": keepdims} | ({} if dtype is None else {"dtype": dtype})
-    given = axis if op.startswith("arg") else axes
+    given = axis if op.startswith("arg") or not x.ndim else axes
     result = np.asarray(reductions.reduce(one, op, given, device="cpu", **words)).dtype
     every = range(x.ndim)
     axes = tuple(every if axes is None or not every else sorted({every[i] for i in axes}))

@@ -15,7 +15,7 @@ from .source import folder
 # The wrappers of device.h and of sim: an access is told of the line that called them.
 _WRAPPERS = {
     *("call.h", "device.h", "dialect.h", "functions.h", "launch.h", "warp.h"),
-    *("builtins.h", "language.h", "vectors.h"),
+    *("builtins.h", "language.h", "numbers.h", "vectors.h"),
 }
 # Of libraries made from a string: the text that their kernels were written in.
 sources: dict[str, str] = {}

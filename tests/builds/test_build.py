@@ -289,6 +289,32 @@ def test_files_are_compiled_for_gpus_that_have_their_instructions():
     assert toolkit.archs_of("ring_sm80", ["75"]) == ["75"]
 
 
+def asks_of_80(source: Path, csrc: Path, found: set) -> bool:
+    """Whether a file, or a header of it, has other code from 8.0 on."""
+    if source in found or not source.exists():
+        return False
+    found.add(source)
+    text = source.read_text()
+    names = re.findall(r'^#include "(.+)"', text, re.M)
+    return bool(re.search(r"__CUDA_ARCH__ (<|>=) 800|GOP_(CODE_)?SM80", text)) or any(
+        asks_of_80(csrc / name, csrc, found) for name in names
+    )
+
+
+def test_ptx_of_older_gpus_is_made_once_where_no_kernel_differs():
+    csrc, every = ROOT / "csrc", toolkit.archs_of("planar", toolkit.RELEASE_ARCHS.split())
+    assert asks_of_80(csrc / "cuda/reduce/tree.cu", csrc, set())  # by a header
+    for name in toolkit.ALIKE:
+        source = csrc / "cuda" / f"{name}.cu"
+        assert source.exists()
+        assert toolkit.is_alike(source)
+        assert not asks_of_80(source, csrc, set()), name
+    made = toolkit.gencode(every, alike=True)[1::2]
+    assert made[0] == "arch=compute_75,code=[sm_75,sm_80]"
+    assert made[1:] == toolkit.gencode(every)[5::2]
+    assert toolkit.gencode(["80", "90a"], alike=True) == toolkit.gencode(["80", "90a"])
+
+
 def test_every_cuda_file_is_compiled_once(tmp_path):
     """Alone, or among short ones of its folder if it needs no flags of its own."""
     csrc, groups, made = ROOT / "csrc", [], []

@@ -14,11 +14,6 @@ import gpuops
 from gpuops.devices import why_not
 
 pytestmark = pytest.mark.sampled(every=3)
-PLACES = [
-    pytest.param("opencl", marks=needs_build),
-    pytest.param("sim", marks=needs_sim),
-]
-
 COPY = """
 __kernel void copy(__global const float *a, __global float *out, int n)
 {
@@ -58,14 +53,6 @@ DTYPE = {
     "char": "i1", "uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4", "uint": "u4",
     "long": "i8", "ulong": "u8",
 }  # fmt: skip
-
-
-@pytest.fixture(params=PLACES)
-def place(request, monkeypatch, tmp_path_factory):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
-    if request.param == "opencl" and (why := why_not("opencl")):
-        pytest.skip(f"needs an OpenCL device, as Debian's pocl-opencl-icd: {why}")
-    return request.param
 
 
 # ---- right ones ----

@@ -124,6 +124,24 @@ def test_halves_anywhere(word, kernel):
         pytest.skip(f"{kernel} takes none of these")
 
 
+FEW_TILES = [
+    (100, 2048, 576), (77, 4096, 5120), (196, 3001, 640), (513, 5000, 90), (40, 9000, 304),
+    (1448, 2560, 98), (2100, 700, 130),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("word", ["float16", "bfloat16"])
+@pytest.mark.parametrize("shape", FEW_TILES, ids=str)
+def test_halves_whose_sums_are_shared(shape, word):
+    """Few tiles of long sums, which blocks of a cluster share: 2, 4 or 8."""
+    for k in range(len(LAYOUTS)):
+        layouts = [LAYOUTS[(k + 2 * i) % len(LAYOUTS)] for i in range(3)]
+        check(*shape, layouts, word, kernel="wgmma_f16")
+        check(*shape, [LAYOUTS[k], LAYOUTS[-k], LAYOUTS[0]], word, kernel="wgmma_f16")
+    layouts = [LAYOUTS[0], LAYOUTS[3], LAYOUTS[0]]
+    check(60, 2600, 200, layouts, word, batch=3, kernel="wgmma_f16")
+
+
 @pytest.mark.parametrize("word", ["float32", "complex64"])
 @pytest.mark.parametrize("shape", [(512, 128), (2, 577, 64), (700, 90), (3, 300, 999)], ids=str)
 def test_an_array_times_its_own_transpose(shape, word):

@@ -49,6 +49,21 @@ def test_fifty_chunkings_have_the_bits_of_the_whole(op, name, scheduler):
     check_reductions(op, name, 50 if scheduler == "sync" else 3)
 
 
+@pytest.mark.parametrize("axis", [0, -1, (0,), 1, None, ()])
+@pytest.mark.parametrize("op", engine.REDUCTIONS)
+def test_axes_of_a_number_are_those_of_the_whole(op, axis):
+    """0 and -1 mean the number, as for NumPy; they were an AxisError."""
+
+    def said(function, a):
+        try:
+            return np.asarray(function(a, axis=axis)).tobytes()
+        except (TypeError, ValueError) as error:
+            return str(error)
+
+    whole = np.array(2.5)
+    assert said(getattr(gd, op), da.from_array(whole)) == said(getattr(gpuops, op), whole)
+
+
 @both
 def test_elementwise(scheduler):
     check_elementwise()

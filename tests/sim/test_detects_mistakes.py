@@ -59,6 +59,18 @@ def test_an_index_far_outside_is_told_of_the_array_that_its_line_has(far):
     assert f"stores part[{-far}], before part" in said("part[-n] = v[0];")
 
 
+def test_an_index_outside_reaches_no_other_array():
+    """Up to 16,000 elements away; small arrays were 4 KiB apart, and nothing was said."""
+    others = [f"int *{name}" for name in "abcdefgh"]
+    head = ", ".join([*others[:4], "int *part", *others[4:], "int n"])
+    kernel = gpuops.compile(f"__global__ void k({head}) {{ part[n] = 1; }}", device="sim")
+    sizes = [4000, 4000, 4000, 100, 16, 100, 4000, 4000, 4000]
+    for far in range(16, 16_000, 122):
+        for n, place in ((far, "past the end of part"), (-far, "before part")):
+            with pytest.raises(gpuops.DeviceError, match=rf"stores part\[{n}\], {place}"):
+                kernel[1, 1](*(np.zeros(size, "i4") for size in sizes), n)
+
+
 def test_an_index_off_by_one():
     source = ADD.replace("out[i] = a[i]", "out[i] = a[i - 1]")
     said = caught(source, launch_add, r"loads a\[-1\], before a, which has", "out[i] =")

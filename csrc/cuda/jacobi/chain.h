@@ -222,6 +222,16 @@ gop_status start(gop_ctx *ctx, const gop_task *task, const chained_room &room)
                       room.state);
 }
 
+template <typename T>
+gop_status keep(gop_ctx *ctx, const gop_task *task, const columns_of<T> &x, const int64_t *kept)
+{
+    const gop_jacobi *g = &task->geometry.jacobi;
+    const int64_t few = 1024; /* blocks: mostly there is nothing to keep */
+    return GOP_LAUNCH(ctx, jacobi_keep_kernel<T>,
+                      blocks_of(g->n < few * 256 ? g->n : few * 256, 256), dim3(256), 0,
+                      (T *)task->out[0].data, g->out_row, g->out_col, x, kept);
+}
+
 /* Enqueues step m + 1, and the check of the iterate that it begins with. */
 template <typename T, int ALONE> gop_status step_and_check(gop_ctx *ctx, const gop_task *task,
                                                            gop_jacobi_task *t,
@@ -248,14 +258,13 @@ template <typename T, int ALONE> gop_status step_and_check(gop_ctx *ctx, const g
     }
     GOP_TRY(GOP_LAUNCH(ctx, (jacobi_judge_kernel<T, ALONE>), blocks_of(g->k, 1), warps, 0,
                        residual, room.state, check, m, is_last));
-    const int64_t few = 1024; /* blocks: mostly there is nothing to keep */
-    return GOP_LAUNCH(ctx, jacobi_keep_kernel<T>,
-                      blocks_of(g->n < few * 256 ? g->n : few * 256, 256), dim3(256), 0,
-                      (T *)task->out[0].data, g->out_row, g->out_col, x, room.state.kept);
+    return keep<T>(ctx, task, x, room.state.kept);
 }
 
 /* With the norms by all of the device they are compiled once, in chained.cu. */
 #define JACOBI_CHAIN(word, T)                                                                  \
+    word template gop_status keep<T>(gop_ctx *, const gop_task *, const columns_of<T> &,       \
+                                     const int64_t *);                                         \
     word template gop_status start<T, 0>(gop_ctx *, const gop_task *, const chained_room &);   \
     word template gop_status step_and_check<T, 0>(gop_ctx *, const gop_task *,                 \
                                                   gop_jacobi_task *, const chained_room &,     \

@@ -17,11 +17,15 @@
 
 #if GOP_SM90
 
+/* For fp16x2 as well. */
+template gop_status matmul_pieces_step<float, 3>(gop_ctx *, const split_plan &,
+                                                 const split_step<float> &);
+
 template <typename T, int PIECES>
 static gop_status matmul_bf16x3_packed(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const split_plan &plan = *GOP_OWN(const split_plan, task->plan);
-    return pieces_step<T, PIECES>(ctx, plan, split_step_of<T>(task, plan, step));
+    return matmul_pieces_step<T, PIECES>(ctx, plan, split_step_of<T>(task, plan, step));
 }
 
 /* The launch for a dtype and a number of pieces. */

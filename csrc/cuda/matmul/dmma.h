@@ -138,48 +138,9 @@ static inline dmma_tma_operands dmma_tma_operands_of(const gop_task *task, const
                                 g.b_col, g.b_row, 8)};
 }
 
-#ifdef __CUDACC__
-/* Complex products as real ones: copies each number of b as (re, im; -im, re), and a as it is
- * where its terms are not neighbours. */
-static __global__ void matmul_dmma_pairs_kernel(const matmul_product<complex128> p,
-                                                complex128 *a, complex128 *b)
-{
-    const matmul_geometry &g = p.g;
-    const int64_t threads = (int64_t)gridDim.x * blockDim.x;
-    const int64_t first = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    const int64_t a_count = a ? g.batches * g.m * g.k : 0, b_count = g.batches * g.k * g.n;
-    for (int64_t at = first; at < a_count; at += threads) {
-        const int64_t l = at % g.k, i = at / g.k % g.m;
-        a[at] = p.a[matmul_batch(g, at / g.k / g.m).a + i * g.a_row + l * g.a_col];
-    }
-    for (int64_t at = first; at < b_count; at += threads) {
-        const int64_t j = at % g.n, l = at / g.n % g.k;
-        const complex128 z = p.b[matmul_batch(g, at / g.n / g.k).b + l * g.b_row + j * g.b_col];
-        complex128 *const row = b + (at / g.n / g.k * g.k + l) * 2 * g.n + j;
-        row[0] = z;
-        row[g.n] = {-z.im, z.re};
-    }
-}
-
-/* The real product, its copies enqueued if this is the first step. */
-static inline gop_status dmma_product(gop_ctx *ctx, const gop_task *task, int64_t step,
-                                      const matmul_part &part, const dmma_pairs &pairs,
-                                      matmul_product<double> *p)
-{
-    *p = matmul_product_of<double>(task, part);
-    p->g = matmul_geometry_of(dmma_geometry(task, pairs));
-    if (!pairs.complex_kind) return GOP_OK;
-    complex128 *const b = (complex128 *)((char *)task->scratch + pairs.b_at);
-    complex128 *const a =
-        pairs.a_copied ? (complex128 *)((char *)task->scratch + pairs.a_at) : nullptr;
-    p->b = (const double *)b;
-    if (a) p->a = (const double *)a;
-    if (step > 0) return GOP_OK;
-    const gop_gemm &of = task->geometry.gemm;
-    return GOP_LAUNCH(ctx, matmul_dmma_pairs_kernel,
-                      (unsigned)blocks_for(of.batches * of.k * of.n, 256), 256, 0,
-                      matmul_product_of<complex128>(task, part), a, b);
-}
-#endif
+/* The real product, its copies enqueued if this is the first step. In dmma_schedule.cu. */
+gop_status dmma_product(gop_ctx *ctx, const gop_task *task, int64_t step,
+                        const matmul_part &part, const dmma_pairs &pairs,
+                        matmul_product<double> *p);
 
 #endif

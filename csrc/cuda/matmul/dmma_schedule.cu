@@ -295,3 +295,50 @@ double dmma_tma_choose(const gop_ctx *ctx, const gop_task *task, dmma_tma_schedu
     *best = found.best;
     return found.seconds;
 }
+
+/* ---- complex numbers ---- */
+
+#ifdef __CUDACC__
+/* Complex products as real ones: copies each number of b as (re, im; -im, re), and a as it is
+ * where its terms are not neighbours. */
+static __global__ void matmul_dmma_pairs_kernel(const matmul_product<complex128> p,
+                                                complex128 *a, complex128 *b)
+{
+    const matmul_geometry &g = p.g;
+    const uint64_t m = (uint64_t)g.m, n = (uint64_t)g.n, k = (uint64_t)g.k;
+    const uint64_t threads = (uint64_t)gridDim.x * blockDim.x;
+    const uint64_t first = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const uint64_t a_count = a ? g.batches * m * k : 0, b_count = g.batches * k * n;
+    for (uint64_t at = first; at < a_count; at += threads) {
+        const uint64_t row = at / k, batch = row / m, i = row - batch * m, l = at - row * k;
+        a[at] = p.a[matmul_batch(g, batch).a + (int64_t)i * g.a_row + (int64_t)l * g.a_col];
+    }
+    for (uint64_t at = first; at < b_count; at += threads) {
+        const uint64_t line = at / n, batch = line / k, l = line - batch * k, j = at - line * n;
+        const complex128 z =
+            p.b[matmul_batch(g, batch).b + (int64_t)l * g.b_row + (int64_t)j * g.b_col];
+        complex128 *const row = b + line * 2 * n + j;
+        row[0] = z;
+        row[n] = {-z.im, z.re};
+    }
+}
+
+gop_status dmma_product(gop_ctx *ctx, const gop_task *task, int64_t step,
+                        const matmul_part &part, const dmma_pairs &pairs,
+                        matmul_product<double> *p)
+{
+    *p = matmul_product_of<double>(task, part);
+    p->g = matmul_geometry_of(dmma_geometry(task, pairs));
+    if (!pairs.complex_kind) return GOP_OK;
+    complex128 *const b = (complex128 *)((char *)task->scratch + pairs.b_at);
+    complex128 *const a =
+        pairs.a_copied ? (complex128 *)((char *)task->scratch + pairs.a_at) : nullptr;
+    p->b = (const double *)b;
+    if (a) p->a = (const double *)a;
+    if (step > 0) return GOP_OK;
+    const gop_gemm &of = task->geometry.gemm;
+    return GOP_LAUNCH(ctx, matmul_dmma_pairs_kernel,
+                      (unsigned)blocks_for(of.batches * of.k * of.n, 256), 256, 0,
+                      matmul_product_of<complex128>(task, part), a, b);
+}
+#endif

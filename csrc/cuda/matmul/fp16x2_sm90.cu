@@ -31,6 +31,10 @@ template <typename G> static unsigned most_doubtful(const G &g, int64_t products
 
 #if GOP_SM90
 
+/* Compiled once, in bf16x3_packed_sm90.cu. */
+extern template gop_status matmul_pieces_step<float, 3>(gop_ctx *, const split_plan &,
+                                                        const split_step<float> &);
+
 __global__ void __launch_bounds__(CLEAR_THREADS)
     matmul_fp16x2_clear_kernel(unsigned *words, int64_t count)
 {
@@ -223,7 +227,7 @@ static gop_status matmul_fp16x2(gop_ctx *ctx, const gop_task *task, int64_t step
                              job, s.p.a, s.p.b));
     s = split_step_of<float>(task, plan.pieces, step);
     s.only_if = &guard->fallback;
-    return pieces_step<float, 3>(ctx, plan.pieces, s);
+    return matmul_pieces_step<float, 3>(ctx, plan.pieces, s);
 }
 #endif
 

@@ -58,19 +58,22 @@ template <int COLUMNS, int ROWS> struct gemv_rows {
 
     template <typename T> GOP_DEVICE gemv_rows(const matmul_product<T> &p, int teams)
     {
-        const int64_t across = (p.g.n + COLUMNS - 1) / COLUMNS, block = blockIdx.x / across;
+        /* There are fewer than 2^31 blocks, and 2^k teams. */
+        const uint32_t across = (uint32_t)((p.g.n + COLUMNS - 1) / COLUMNS);
+        const uint32_t block = blockIdx.x / across;
         groups = (p.g.m + ROWS - 1) / ROWS;
         all = groups * p.part.batches;
-        const int64_t down = (all + teams - 1) / teams;
-        c0 = (blockIdx.x - block * across) * COLUMNS;
-        chunk = block / down;
-        first = (block - chunk * down) * teams;
+        const uint32_t down = (uint32_t)((all + teams - 1) >> (31 - __clz(teams)));
+        const uint32_t before = block / down;
+        c0 = (int64_t)(blockIdx.x - block * across) * COLUMNS;
+        chunk = before;
+        first = (int64_t)(block - before * down) * teams;
     }
     /* The first row of the block's group number `at`, of which product. */
     GOP_DEVICE int64_t row(int at, int64_t &batch) const
     {
         const int64_t group = first + at < all ? first + at : all - 1;
-        batch = all > groups ? group / groups : 0;
+        batch = all > groups ? (int64_t)((uint64_t)group / (uint64_t)groups) : 0;
         return (group - batch * groups) * ROWS;
     }
 };

@@ -296,7 +296,7 @@ static gop_status launch_engine(gop_ctx *ctx, const engine_cut &cut, const engin
 
 /* Enqueues a step: pack, multiply, add parts, and the kernel for what pieces cannot hold. */
 template <typename T, int PIECES>
-static gop_status pieces_step(gop_ctx *ctx, const split_plan &plan, const split_step<T> &s)
+gop_status matmul_pieces_step(gop_ctx *ctx, const split_plan &plan, const split_step<T> &s)
 {
     const image_job pack = image_job_of<T, PIECES>(plan, s);
     engine_job job = engine_job_of(ctx, plan, s, pack);

@@ -3,7 +3,8 @@
  * that are expected to be done first.
  *
  * Blocks stay and take tile after tile, so a call is so many waves of tiles, and a wave so
- * many slots of a tile and what is around them. Beside that, the L2 cache has to deliver what
+ * many slots of a tile and what is around them. Where the tiles are few, blocks of a cluster
+ * may share each, and then wait for each other. Beside that, the L2 cache has to deliver what
  * tiles fetch, of which blocks of a cluster share a part, and memory has to move the operands
  * and the results; the cubes make it the longest of the three, a little more where two are
  * alike. What no map describes is copied before.
@@ -26,6 +27,12 @@ static const wgmma_f16_pace paces[WGMMA_F16_SHAPES] = {
     {0.409f, 0, 1.03f},  {0.174f, 0.424f, 0.535f},
 };
 static const float CLUSTER = 1.03f, ADDING = 2.92f, COPYING = 2.78f;
+/* Where blocks share sums, fitted to 47000 ways of 2700 products, 2026-11-30: how long a slot
+ * takes where few SMs have a block, and what the others add to it; a block of a cluster that
+ * the others wait for; bytes that a block reads of the others' sums; the end, where no map can
+ * write the results. */
+static const float SLOT_ALONE = 0.49f, SLOT_OTHERS = 0.56f, MEETING = 0.18f, MEETS = 16.4e3f,
+                   MEETS_NARROW = 1.1f;
 static const float MEMORY = 5.39e6f, CACHE = 10.8e6f, PIECES = 4.28e6f, COPIES = 1.48e6f;
 /* The end of a tile whose results no map can write, by two items at a time or by one. */
 static const float NARROW = 1.76f, NARROWEST = 2;
@@ -47,6 +54,16 @@ static float cube(float x)
     return x * x * x;
 }
 
+static float sharing_time(const matmul_schedule &t, int slots, float narrow)
+{
+    const wgmma_f16_shape &shape = wgmma_f16_shapes[t.shape];
+    const float busy = (float)(t.tiles * t.sharing) / (float)slots;
+    const float slot = paces[t.shape].slot * (SLOT_ALONE + SLOT_OTHERS * busy);
+    const float bytes = (float)(shape.rows() * shape.columns) * sizeof(float);
+    return (float)blocks_for(t.stages, t.sharing) * slot +
+           ((float)t.sharing * MEETING + bytes / MEETS) * (narrow > 1 ? MEETS_NARROW : 1);
+}
+
 /* Cubes of the SMs' time and of the cache's. `boxed`: b comes in boxes of 64 columns. */
 static float work_time(const matmul_schedule &t, int slots, float narrow, bool boxed)
 {
@@ -55,9 +72,10 @@ static float work_time(const matmul_schedule &t, int slots, float narrow, bool b
     const bool shared = t.below * t.beside > 1;
     const int rest = t.tiles - t.whole;
     const float around = of.around * narrow;
-    float time = turns_time(of, t.whole, slots, (float)t.stages, around);
+    float time = t.sharing > 1 ? sharing_time(t, slots, narrow)
+                               : turns_time(of, t.whole, slots, (float)t.stages, around);
     if (shared) time += CLUSTER;
-    if (rest > 0)
+    if (rest > 0 && t.sharing == 1)
         time += turns_time(of, rest * t.slices, slots,
                            (float)((t.stages + t.slices - 1) / t.slices), around) +
                 ADDING + 2 * (float)wgmma_f16_partials_bytes(t) / PIECES;
@@ -74,7 +92,8 @@ static matmul_schedule cut_into(const gop_gemm &g, int slots, int shape, int bel
     const int rows = of.rows() * below, columns = of.columns * beside;
     const int m = (int)(swapped ? g.n : g.m), n = (int)(swapped ? g.m : g.n);
     matmul_schedule t;
-    t.shape = shape, t.below = below, t.beside = beside, t.swapped = swapped;
+    t.shape = (short)shape, t.below = (short)below, t.beside = (short)beside;
+    t.sharing = 1, t.cluster = (short)(below * beside), t.swapped = swapped;
     (tile_schedule &)t = tile_schedule_of(blocks_for(m, rows), blocks_for(n, columns),
                                           g.batches, 8, blocks_for(g.k, TILE_K), slots, split);
     return t;
@@ -124,6 +143,24 @@ struct wgmma_f16_found {
             if (time < least) least = time, best = t;
         }
     }
+
+    /* The same where blocks of a cluster have a slice of the sums each, and one tile. A cluster
+     * lies within a part of the GPU (a GPC), whose SMs larger clusters do not fill: an H200
+     * holds 66 clusters of two blocks, 30 of four, 15 of eight. */
+    void try_sharing(int shape, bool swapped)
+    {
+        enum { SHORTEST = 2, MOST = 8 }; /* stages of a slice; slices */
+        if (wgmma_f16_shapes[shape].apart) return;
+        matmul_schedule t = cut_into(g, processors, shape, 1, 1, swapped, 1);
+        t.whole = 0;
+        for (int slices = 2; slices <= MOST && slices * SHORTEST <= t.stages; slices *= 2) {
+            const int held = slices > 2 ? processors * 10 / 11 : processors;
+            if (t.tiles > held / slices) return;
+            t.sharing = t.cluster = (short)(t.slices = slices);
+            const float time = work_time(t, processors, narrow, boxed[swapped]);
+            if (time < least) least = time, best = t;
+        }
+    }
 };
 
 static double search(const gop_ctx *ctx, const gop_task *task, matmul_schedule *best)
@@ -154,6 +191,7 @@ static double search(const gop_ctx *ctx, const gop_task *task, matmul_schedule *
             found.try_tiles(shape, 1, 1, swapped);
             found.try_tiles(shape, 1, 2, swapped);
             found.try_tiles(shape, 2, 1, swapped);
+            found.try_sharing(shape, swapped);
         }
     *best = found.best;
     float moved = 2 * (float)g.batches * (float)g.m * (float)g.n;

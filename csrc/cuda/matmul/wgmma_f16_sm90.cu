@@ -36,8 +36,10 @@ struct cluster_place {
 
     GOP_DEVICE cluster_place(const matmul_schedule &t)
     {
-        const int size = t.below * t.beside;
-        rank = size > 1 ? cluster_rank() : 0;
+        rank = t.cluster > 1 ? cluster_rank() : 0;
+        below = beside = 0;
+        with_a = with_b = 1 << rank;
+        if (t.sharing > 1) return;
         below = rank / t.beside, beside = rank % t.beside;
         with_a = ((1 << t.beside) - 1) << below * t.beside;
         with_b = 0;
@@ -45,21 +47,22 @@ struct cluster_place {
     }
 };
 
-/* A block's tile of an item: the first row and column. */
+/* A block's tile of an item: the first row and column, and its stages. Blocks that share a tile
+ * have its parts. */
 template <typename R>
 GOP_DEVICE tile_item tile_of(const wgmma_f16_work &w, const cluster_place &at, int it)
 {
-    tile_item i = tile_item_of<1, 1>(w.schedule, it);
-    i.i0 = (i.i0 * w.schedule.below + at.below) * R::ROWS;
-    i.j0 = (i.j0 * w.schedule.beside + at.beside) * R::COLUMNS;
+    const matmul_schedule &t = w.schedule;
+    tile_item i = tile_item_of<1, 1>(t, t.sharing > 1 ? at.rank * t.tiles + it : it);
+    i.i0 = (i.i0 * t.below + at.below) * R::ROWS;
+    i.j0 = (i.j0 * t.beside + at.beside) * R::COLUMNS;
     return i;
 }
 
 /* The first item of a ring: blocks go on by as many items as there are clusters and rings. */
 GOP_DEVICE int first_item(const wgmma_f16_work &w, int ring)
 {
-    const int size = w.schedule.below * w.schedule.beside;
-    return w.first + (int)(blockIdx.x + ring * gridDim.x) / size;
+    return w.first + (int)(blockIdx.x + ring * gridDim.x) / w.schedule.cluster;
 }
 
 /* One thread keeps a ring full. Of rows that blocks share each fetches a part for all; of
@@ -70,7 +73,7 @@ GOP_DEVICE void fetch_tiles(const wgmma_f16_work &w, const cluster_place at, int
 {
     enum { B_SENT = B_TRANSPOSED ? +R::B_BYTES : R::COLUMNS * TILE_K * 2 };
     const matmul_schedule &t = w.schedule;
-    const int clusters = (int)gridDim.x / (t.below * t.beside);
+    const int clusters = (int)gridDim.x / t.cluster;
     const int a_part = (A_TRANSPOSED ? TILE_K : R::ROWS) / t.beside * at.beside;
     const int b_part = (B_TRANSPOSED ? TILE_K : R::COLUMNS) / t.below * at.below;
     const int with_a = t.beside > 1 ? at.with_a : 1, with_b = t.below > 1 ? at.with_b : 1;
@@ -100,18 +103,24 @@ GOP_DEVICE void fetch_tiles(const wgmma_f16_work &w, const cluster_place at, int
     }
 }
 
-/* What a map cannot write: `lines` lines of results, a word of one or two at a time. */
-template <typename word, typename T> GOP_DEVICE void
-store_words(T *to, const uint8_t *results, int64_t line, int64_t item, int lines, int items)
+/* A part of 64 x 64 results in shared memory. */
+struct result_part {
+    int line, lines, item, items; /* the first, and where it ends */
+};
+
+/* Its lines, a word of WIDE at a time; the last of a line by itself, if it is odd. */
+template <int WIDE, typename word, typename T> GOP_DEVICE void
+store_words(T *to, const uint8_t *results, int64_t line, int64_t item, const result_part &part)
 {
-    enum { EACH = (int)(sizeof(word) / sizeof(T)), ACROSS = 64 / EACH };
-    const int x = threadIdx.x % ACROSS * EACH;
-    if (x >= items) return;
+    enum { EACH = (int)(sizeof(word) / sizeof(T)), ACROSS = WIDE / EACH };
+    const int x = part.item + threadIdx.x % ACROSS * EACH;
+    if (x >= part.items) return;
 #pragma unroll 4
-    for (int y = threadIdx.x % GROUP_THREADS / ACROSS; y < lines; y += GROUP_THREADS / ACROSS) {
+    for (int y = part.line + threadIdx.x % GROUP_THREADS / ACROSS; y < part.lines;
+         y += GROUP_THREADS / ACROSS) {
         const uint8_t *const from = results + y * 128 + (x / 8 ^ y % 8) * 16 + x % 8 * 2;
         T *const here = to + y * line + x * item;
-        if (x + EACH <= items) *(word *)here = *(const word *)from;
+        if (x + EACH <= part.items) *(word *)here = *(const word *)from;
         else *here = *(const T *)from;
     }
 }
@@ -122,44 +131,49 @@ template <int SUMS> GOP_DEVICE constexpr int chunk_start(int chunk)
     return 32 * chunk + 32 > SUMS ? SUMS - 32 : 32 * chunk;
 }
 
-/* 64 x 64 results into shared memory, as lines that are neighbours in memory. */
+/* 16 of 64 columns of 64 rows of results into shared memory, as lines that are neighbours in
+ * memory: j is twice which. */
 template <typename T>
-GOP_DEVICE void stage_results(uint8_t *to, const float *sum, int thread, bool transposed)
+GOP_DEVICE void stage_columns(uint8_t *to, const float *sum, int j, bool transposed)
 {
-    const int lane = thread % 32, warp = thread / 32, second = lane / 16;
+    const int thread = threadIdx.x % GROUP_THREADS, lane = thread % 32, warp = thread / 32;
+    const int second = lane / 16;
+    uint32_t q[4];
 #pragma unroll
-    for (int j = 0; j < 8; j += 2) {
-        uint32_t q[4];
-#pragma unroll
-        for (int e = 0; e < 4; e++)
-            q[e] = cvt_rn_two(sum[4 * j + 2 * e], sum[4 * j + 2 * e + 1], T{});
-        if (transposed) {
-            const int y = (j + second) * 8 + lane % 8, x = warp * 2 + lane / 8 % 2;
-            stmatrix_trans(to + y * 128 + (x ^ y % 8) * 16, q);
-        } else {
-            const int y = warp * 16 + lane % 16, x = j + second;
-            stmatrix(to + y * 128 + (x ^ y % 8) * 16, q);
-        }
+    for (int e = 0; e < 4; e++) q[e] = cvt_rn_two(sum[2 * e], sum[2 * e + 1], T{});
+    if (transposed) {
+        const int y = (j + second) * 8 + lane % 8, x = warp * 2 + lane / 8 % 2;
+        stmatrix_trans(to + y * 128 + (x ^ y % 8) * 16, q);
+    } else {
+        const int y = warp * 16 + lane % 16, x = j + second;
+        stmatrix(to + y * 128 + (x ^ y % 8) * 16, q);
     }
+}
+
+/* All columns from `first` to `last` of 64 x 64 results, whose first row is m and column n. */
+template <typename T> GOP_DEVICE void store_columns(const wgmma_f16_work &w,
+                                                    const uint8_t *from, int m, int n,
+                                                    int batch, int first, int last)
+{
+    const int rows = (int)(w.m - m < 64 ? w.m - m : 64);
+    const int columns = (int)(w.n - n < last ? w.n - n : last);
+    T *const out = (T *)w.results + batch * w.out_batch + m * w.out_row + n * w.out_col;
+    const int64_t line = w.transposed ? w.out_col : w.out_row;
+    const int64_t item = w.transposed ? w.out_row : w.out_col;
+    const result_part part = w.transposed ? result_part{first, columns, 0, rows}
+                                          : result_part{0, rows, first, columns};
+    if (w.store == 8) store_words<64, uint4>(out, from, line, item, part);
+    else if (w.store == 2) store_words<64, uint32_t>(out, from, line, item, part);
+    else store_words<64, uint16_t>(out, from, line, item, part);
 }
 
 /* 64 x 64 results from there to row m and column n. */
 template <typename T> GOP_DEVICE void
 store_results(const wgmma_f16_work &w, const uint8_t *from, int m, int n, int batch)
 {
-    if (w.store == 8) {
-        if (threadIdx.x % GROUP_THREADS == 0)
-            tma_store(&w.out, w.transposed ? m : n, w.transposed ? n : m, batch, from);
-        return;
-    }
-    const int rows = (int)(w.m - m < 64 ? w.m - m : 64);
-    const int columns = (int)(w.n - n < 64 ? w.n - n : 64);
-    T *const out = (T *)w.results + batch * w.out_batch + m * w.out_row + n * w.out_col;
-    const int64_t line = w.transposed ? w.out_col : w.out_row;
-    const int64_t item = w.transposed ? w.out_row : w.out_col;
-    const int lines = w.transposed ? columns : rows, items = w.transposed ? rows : columns;
-    if (w.store == 2) store_words<uint32_t>(out, from, line, item, lines, items);
-    else store_words<uint16_t>(out, from, line, item, lines, items);
+    if (w.store != 8) store_columns<T>(w, from, m, n, batch, 0, 64);
+    else if (threadIdx.x % GROUP_THREADS == 0)
+        tma_store(&w.out, w.transposed ? m : n, w.transposed ? n : m, batch, from);
 }
 
 /* Of 64 x COLUMNS results a thread has columns 8 j + 2 (lane % 4) and the next, of rows 16 warp
@@ -179,8 +193,10 @@ GOP_DEVICE void write_tile(const wgmma_f16_work &w, const float (&sum)[SUMS], ui
         group_wait(group);
 #pragma unroll
         for (int c = first; c < CHUNKS && c < first + 2; c++)
-            stage_results<T>(results + c % 2 * CHUNK, sum + chunk_start<SUMS>(c), thread,
-                             w.transposed);
+#pragma unroll
+            for (int j = 0; j < 8; j += 2)
+                stage_columns<T>(results + c % 2 * CHUNK, sum + chunk_start<SUMS>(c) + 4 * j, j,
+                                 w.transposed);
         if (w.store == 8) fence_proxy_async();
         group_wait(group);
 #pragma unroll
@@ -209,13 +225,78 @@ write_partial(float *partial, const float (&sum)[SUMS], int row, int columns, bo
     }
 }
 
+/* Columns of a chunk of 64, 16 at a time, as the blocks of a cluster have them in `meet`: the
+ * slices' sums, first to last, of `count` such columns into shared memory. */
+template <typename T> GOP_DEVICE void stage_slices(uint8_t *to, const float4 *meet, int slices,
+                                                   int first, int count, bool transposed)
+{
+    enum { EACH = 8, MOST = 4, ASKED = 4 }; /* sums of a thread in 16 columns; slices at once */
+    float all[MOST][EACH] = {};
+    for (int s = 0; s < slices; s += ASKED) {
+        float4 more[ASKED][MOST][2] = {}; /* all loads are issued before any result is used */
+#pragma unroll
+        for (int k = 0; k < ASKED; k++)
+#pragma unroll
+            for (int j = 0; j < MOST; j++) {
+                if (s + k >= slices || j >= count) continue;
+                const float4 *const there = map_shared_rank(meet, s + k) + j * 2 * CONSUMERS;
+                more[k][j][0] = there[0], more[k][j][1] = there[CONSUMERS];
+            }
+#pragma unroll
+        for (int k = 0; k < ASKED; k++)
+#pragma unroll
+            for (int j = 0; j < MOST; j++)
+#pragma unroll
+                for (int h = 0; h < 2; h++) {
+                    all[j][4 * h] += more[k][j][h].x, all[j][4 * h + 1] += more[k][j][h].y;
+                    all[j][4 * h + 2] += more[k][j][h].z, all[j][4 * h + 3] += more[k][j][h].w;
+                }
+    }
+#pragma unroll
+    for (int j = 0; j < MOST; j++)
+        if (j < count) stage_columns<T>(to, all[j], 2 * (first + j), transposed);
+}
+
+/* The blocks of a cluster have a slice of the same sums each, and write a share of the columns:
+ * the slices' sums meet where the ring was. All threads of the block call cluster_sync once
+ * meanwhile. */
+template <typename T, typename R, int WAVES, int SUMS>
+GOP_DEVICE void add_slices(const wgmma_f16_work &w, int rank, const tile_item &i, int mine_from,
+                           const float (&sum)[WAVES][SUMS], uint8_t *ring, uint8_t *results)
+{
+    enum { COUNT = SUMS / 8 }; /* 16 columns each */
+    const int group = (int)threadIdx.x / GROUP_THREADS, slices = w.schedule.sharing;
+    float4 *const meet = (float4 *)ring + (threadIdx.x - PRODUCERS);
+    any_of<CONSUMERS>(false); /* both warpgroups have read the ring */
+#pragma unroll
+    for (int v = 0; v < WAVES; v++)
+#pragma unroll
+        for (int e = 0; e < SUMS; e += 4)
+            meet[(v * SUMS + e) / 4 * CONSUMERS] =
+                make_float4(sum[v][e], sum[v][e + 1], sum[v][e + 2], sum[v][e + 3]);
+    cluster_sync();
+    const int last = WAVES * COUNT * (rank + 1) / slices;
+    for (int at = WAVES * COUNT * rank / slices, next; at < last; at = next) {
+        const int v = at / COUNT, first = at % COUNT, chunk = first / 4 * 4;
+        const int end = chunk + 4 < COUNT ? chunk + 4 : +COUNT; /* of the chunk */
+        next = v * COUNT + end < last ? v * COUNT + end : last;
+        const int count = next - at, from = first - chunk;
+        stage_slices<T>(results, meet + at * 2 * CONSUMERS, slices, from, count, w.transposed);
+        group_wait(group);
+        const int m = i.i0 + mine_from + v * 64, n = i.j0 + chunk * 16;
+        if (m < w.m && n < w.n)
+            store_columns<T>(w, results, m, n, i.batch, from * 16, (from + count) * 16);
+        group_wait(group);
+    }
+}
+
 template <typename T, typename R, bool A_TRANSPOSED, bool B_TRANSPOSED>
 GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, const cluster_place at, int group,
                                uint8_t *slots, uint8_t *results, uint64_t *full,
                                uint64_t *empty)
 {
     enum { WAVES = R::WAVES, SUMS = R::COLUMNS / 2 };
-    const int lane = threadIdx.x % 32, size = w.schedule.below * w.schedule.beside;
+    const int lane = threadIdx.x % 32, size = w.schedule.cluster;
     const int clusters = (int)gridDim.x / size;
     const bool tells = ((at.with_a | at.with_b) >> lane & 1) != 0;
     const int mine_from = R::RINGS > 1 ? 0 : group * WAVES * 64;
@@ -255,6 +336,10 @@ GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, const cluster_place at, 
         }
         wgmma_wait<0>();
         if (tells) mbarrier_arrive_cluster(empty + before, lane);
+        if (R::RINGS == 1 && w.schedule.sharing > 1) {
+            add_slices<T, R>(w, at.rank, i, mine_from, sum, slots, results);
+            continue;
+        }
 #pragma unroll
         for (int v = 0; v < WAVES; v++) {
             const int row = mine_from + v * 64, m = i.i0 + row;
@@ -279,7 +364,8 @@ __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREADS, 1)
     uint8_t *const results = slots + R::RINGS * R::SLOTS * R::SLOT;
     uint64_t *const full = (uint64_t *)(results + 2 * RESULTS);
     uint64_t *const empty = full + R::RINGS * R::SLOTS;
-    const int sharers = w.schedule.below + w.schedule.beside - 1;
+    const bool alone = w.schedule.cluster == 1, sharing = w.schedule.sharing > 1;
+    const int sharers = w.schedule.below + w.schedule.beside - 1; /* of what a block fetches */
     const cluster_place at(w.schedule);
     if (threadIdx.x == 0) {
         pipeline_init<R::RINGS * R::SLOTS>(full, 1, empty, 4 * R::GROUPS * sharers); /* warps */
@@ -298,29 +384,30 @@ __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREADS, 1)
             fetch_tiles<R, A_TRANSPOSED, B_TRANSPOSED>(w, at, ring, its, full + ring * R::SLOTS,
                                                        empty + ring * R::SLOTS);
         __syncwarp();
+        if (R::RINGS == 1 && sharing) cluster_sync(); /* add_slices */
     } else {
         setmaxnreg_inc<232>();
         multiply_tiles<T, R, A_TRANSPOSED, B_TRANSPOSED>(
             w, at, group, its, results + group * RESULTS, full + ring * R::SLOTS,
             empty + ring * R::SLOTS);
     }
-    if (sharers > 1) cluster_sync(); /* other blocks may still write to this one */
+    if (!alone) cluster_sync(); /* other blocks may still write to this one, or read it */
 }
 
 /* Adds the partial sums, first to last: a thread has four neighbours of a line. */
-template <typename T, int SHAPE> __global__ void __launch_bounds__(256)
-    matmul_wgmma_f16_partials_kernel(const __grid_constant__ wgmma_f16_work w)
+template <typename T> __global__ void __launch_bounds__(256)
+    matmul_wgmma_f16_partials_kernel(const __grid_constant__ wgmma_f16_work w, int rows,
+                                     int columns)
 {
-    typedef wgmma_f16_block<SHAPE> R;
     grid_dependency_sync();
-    const int size = w.schedule.below * w.schedule.beside, tile = blockIdx.x / size;
-    const int rank = blockIdx.x % size, each = R::ROWS * R::COLUMNS;
+    const int size = w.schedule.cluster, tile = blockIdx.x / size;
+    const int rank = blockIdx.x % size, each = rows * columns;
     const tile_item at = tile_item_of<1, 1>(w.schedule, w.schedule.whole + tile);
-    const int64_t m = (at.i0 * w.schedule.below + rank / w.schedule.beside) * R::ROWS;
-    const int64_t n = (at.j0 * w.schedule.beside + rank % w.schedule.beside) * R::COLUMNS;
+    const int64_t m = (at.i0 * w.schedule.below + rank / w.schedule.beside) * rows;
+    const int64_t n = (at.j0 * w.schedule.beside + rank % w.schedule.beside) * columns;
     const bool transposed = w.transposed;
-    const int length = transposed ? R::ROWS : R::COLUMNS;
-    const int first = (blockIdx.y * 256 + threadIdx.x) * 4;
+    const unsigned length = transposed ? rows : columns;
+    const unsigned first = (blockIdx.y * 256 + threadIdx.x) * 4;
     const int y = first / length, x = first % length;
     const int64_t lines = transposed ? w.n - n : w.m - m,
                   items = transposed ? w.m - m : w.n - n;
@@ -347,7 +434,8 @@ template <typename T, int SHAPE> __global__ void __launch_bounds__(256)
 /* Whether the second kernel ends a step. */
 static bool adds_partials(const wgmma_f16_work &w)
 {
-    return w.schedule.whole < w.schedule.tiles && w.last == w.schedule.items;
+    return w.schedule.sharing == 1 && w.schedule.whole < w.schedule.tiles &&
+           w.last == w.schedule.items;
 }
 
 template <typename T, int SHAPE>
@@ -355,7 +443,7 @@ static gop_status launch_tiles(gop_ctx *ctx, const gop_task *task, const wgmma_f
                                const wgmma_f16_work &w)
 {
     typedef wgmma_f16_block<SHAPE> R;
-    const int size = w.schedule.below * w.schedule.beside;
+    const int size = w.schedule.cluster;
     const gop_cuda_grid grid = cluster_grid(w.last - w.first, ctx->info.processors, size);
     const bool copied = plan.a.copied || plan.b.copied, added = adds_partials(w);
     gop_status status = GOP_OK;
@@ -374,9 +462,9 @@ static gop_status launch_tiles(gop_ctx *ctx, const gop_task *task, const wgmma_f
 #undef GO
     if (status != GOP_OK || !added) return status;
     const int rest = w.schedule.tiles - w.schedule.whole;
-    return GOP_LAUNCH_EARLY(ctx, (matmul_wgmma_f16_partials_kernel<T, SHAPE>),
+    return GOP_LAUNCH_EARLY(ctx, matmul_wgmma_f16_partials_kernel<T>,
                             dim3((unsigned)(rest * size), R::ROWS * R::COLUMNS / 1024), 256, 0,
-                            w);
+                            w, (int)R::ROWS, (int)R::COLUMNS);
 }
 
 template <typename T>

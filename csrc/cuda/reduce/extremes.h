@@ -37,7 +37,7 @@ template <typename E> struct extreme_map {
 template <typename E> struct position_map {
     typedef E T;
     typedef decltype(key_of(E(), 0)) key;
-    typedef best_fold<std::conditional_t<sizeof(key) == 16, key, int64_t>> F;
+    typedef best_fold<std::conditional_t<std::is_class<key>::value, key, int64_t>> F;
     static GOP_DEVICE typename F::acc of(E x, int64_t k, int key_flags)
     {
         return {key_of(x, key_flags), k};
@@ -347,6 +347,11 @@ GOP_DEVICE void finish_complex(const reduce_args_of<G> &r, int64_t o, best<K> fo
 
 template <typename G>
 GOP_DEVICE void finish(const reduce_args_of<G> &r, int64_t o, best<int64_t> found)
+{
+    put(r, out_of(r, o), found.k);
+}
+template <typename G>
+GOP_DEVICE void finish(const reduce_args_of<G> &r, int64_t o, best<key64> found)
 {
     if (r.op == GOP_ARGMIN || r.op == GOP_ARGMAX) put(r, out_of(r, o), found.k);
     else finish_complex<complex64>(r, o, found);

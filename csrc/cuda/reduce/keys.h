@@ -8,6 +8,19 @@
 
 /* ---- folds of keys: the least, and where it is ---- */
 
+/* Keys of complex numbers are types of their own, as minima are read back from where they are:
+ * positions of other numbers need no code for that. */
+struct key64 {
+    int64_t bits;
+};
+GOP_DEVICE bool operator<(key64 a, key64 b)
+{
+    return a.bits < b.bits;
+}
+GOP_DEVICE bool operator==(key64 a, key64 b)
+{
+    return a.bits == b.bits;
+}
 struct key128 {
     int64_t high;
     uint64_t low;
@@ -39,6 +52,9 @@ template <> struct most<int32_t> {
 };
 template <> struct most<int64_t> {
     static GOP_DEVICE int64_t key() { return INT64_MAX; }
+};
+template <> struct most<key64> {
+    static GOP_DEVICE key64 key() { return {INT64_MAX}; }
 };
 template <> struct most<key128> {
     static GOP_DEVICE key128 key() { return {INT64_MAX, UINT64_MAX}; }
@@ -112,11 +128,11 @@ GOP_DEVICE int64_t key_of(double x, int key_flags)
     return x != x ? INT64_MIN : flip(key, key_flags);
 }
 /* Complex numbers by real part, then imaginary part; a NaN in either makes a NaN. */
-GOP_DEVICE int64_t key_of(complex64 x, int key_flags)
+GOP_DEVICE key64 key_of(complex64 x, int key_flags)
 {
-    if (x.re != x.re || x.im != x.im) return INT64_MIN;
+    if (x.re != x.re || x.im != x.im) return {INT64_MIN};
     const uint32_t im = (uint32_t)key_of(x.im, key_flags | VALUE) ^ 0x80000000u;
-    return (int64_t)((uint64_t)(uint32_t)key_of(x.re, key_flags | VALUE) << 32 | im);
+    return {(int64_t)((uint64_t)(uint32_t)key_of(x.re, key_flags | VALUE) << 32 | im)};
 }
 GOP_DEVICE key128 key_of(complex128 x, int key_flags)
 {

@@ -5,6 +5,8 @@
 #ifndef GOP_CUDA_REDUCE_NEIGHBOURS_H
 #define GOP_CUDA_REDUCE_NEIGHBOURS_H
 
+#include <type_traits>
+
 #include "cuda/reduce/extremes.h"
 
 /* What N items are loaded as: words, if parts of those are added. */
@@ -55,11 +57,12 @@ GOP_DEVICE void finish_each(const reduce_args &r, int64_t o, const R (&value)[N]
     for (int c = 0; c < N; c++) finish(r, o + c, pick<N>(value, c));
 }
 
+/* N items from `at` on. */
 template <int N, typename T>
-GOP_DEVICE void put_group(const reduce_args &r, int64_t o, const T (&value)[N])
+GOP_DEVICE void put_group(const reduce_args &r, int64_t at, const T (&value)[N])
 {
     enum { PIECE = 16 / sizeof(T) < N ? 16 / sizeof(T) : N };
-    T *const out = static_cast<T *>(r.out) + out_of(r, o);
+    T *const out = static_cast<T *>(r.out) + at;
 #pragma unroll
     for (int i = 0; i < N; i += PIECE) {
         group_of<T, PIECE> v;
@@ -69,13 +72,32 @@ GOP_DEVICE void put_group(const reduce_args &r, int64_t o, const T (&value)[N])
     }
 }
 
-template <typename T, int N, typename R>
-GOP_DEVICE void put_totals(const reduce_args &r, int64_t o, const R (&value)[N])
+/* The same of values that are rounded, or cut, to T. */
+template <typename T, int N, typename V>
+GOP_DEVICE void put_as(const reduce_args &r, int64_t at, const V (&value)[N])
 {
     T v[N];
 #pragma unroll
-    for (int c = 0; c < N; c++) v[c] = store<T>(total(r, o + c, value[c]));
-    put_group(r, o, v);
+    for (int c = 0; c < N; c++) {
+        if constexpr (std::is_integral<V>::value) v[c] = (T)value[c];
+        else v[c] = store<T>(value[c]);
+    }
+    put_group(r, at, v);
+}
+
+/* What is stored of sums, products and means; its type is asked for after that, once. */
+template <int N, typename R>
+GOP_DEVICE void put_totals(const reduce_args &r, int64_t o, const R (&value)[N])
+{
+    if (!r.grouped) return finish_each(r, o, value);
+    R v[N];
+#pragma unroll
+    for (int c = 0; c < N; c++) v[c] = total(r, o + c, value[c]);
+    const int64_t at = out_of(r, o);
+    if constexpr (!std::is_same<R, float>::value) put_group(r, at, v);
+    else if (r.out_dtype == GOP_FLOAT16) put_as<float16>(r, at, v);
+    else if (r.out_dtype == GOP_BFLOAT16) put_as<bfloat16>(r, at, v);
+    else put_group(r, at, v);
 }
 
 /* Complex minima and maxima. */
@@ -87,65 +109,55 @@ GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const R (&value)[N
 template <int N>
 GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const float (&value)[N])
 {
-    if (!r.grouped) finish_each(r, o, value);
-    else if (r.out_dtype == GOP_FLOAT16) put_totals<float16>(r, o, value);
-    else if (r.out_dtype == GOP_BFLOAT16) put_totals<bfloat16>(r, o, value);
-    else put_totals<float>(r, o, value);
+    put_totals(r, o, value);
 }
 template <int N>
 GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const double (&value)[N])
 {
-    if (r.grouped) put_totals<double>(r, o, value);
-    else finish_each(r, o, value);
+    put_totals(r, o, value);
 }
 template <int N>
 GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const uint64_t (&value)[N])
 {
-    if (r.grouped) put_totals<uint64_t>(r, o, value);
-    else finish_each(r, o, value);
+    put_totals(r, o, value);
 }
 template <int N, typename P>
 GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const complex<P> (&value)[N])
 {
-    if (r.grouped) put_totals<complex<P>>(r, o, value);
-    else finish_each(r, o, value);
-}
-template <typename T, int N, typename K>
-GOP_DEVICE void put_stored(const reduce_args &r, int64_t o, const K (&key)[N])
-{
-    T v[N];
-#pragma unroll
-    for (int c = 0; c < N; c++) v[c] = (T)stored(r, key[c]);
-    put_group(r, o, v);
+    put_totals(r, o, value);
 }
 template <int N>
 GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const int32_t (&key)[N])
 {
-    if (!r.grouped || r.has_initial) finish_each(r, o, key);
-    else if (r.out_dtype == GOP_FLOAT32) put_stored<int32_t>(r, o, key);
-    else put_stored<int16_t>(r, o, key);
+    if (!r.grouped || r.has_initial) return finish_each(r, o, key);
+    int32_t bits[N];
+#pragma unroll
+    for (int c = 0; c < N; c++) bits[c] = stored(r, key[c]);
+    const int64_t at = out_of(r, o);
+    if (r.out_dtype == GOP_FLOAT32) put_group(r, at, bits);
+    else put_as<int16_t>(r, at, bits);
 }
 template <int N>
 GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const int64_t (&key)[N])
 {
-    if (r.grouped && !r.has_initial) put_stored<int64_t>(r, o, key);
-    else finish_each(r, o, key);
+    if (!r.grouped || r.has_initial) return finish_each(r, o, key);
+    int64_t bits[N];
+#pragma unroll
+    for (int c = 0; c < N; c++) bits[c] = stored(r, key[c]);
+    put_group(r, out_of(r, o), bits);
 }
-template <int N>
-GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const code<uint32_t> (&least)[N])
+template <int N, typename W>
+GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const code<W> (&least)[N])
 {
     if (!r.grouped || (r.has_initial && !is_truth(r))) return finish_each(r, o, least);
-    const int bytes = stored_bytes(r);
-    if (bytes == 4) put_stored<uint32_t>(r, o, least);
-    else if (bytes == 2) put_stored<uint16_t>(r, o, least);
-    else put_stored<uint8_t>(r, o, least);
-}
-template <int N>
-GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const code<uint64_t> (&least)[N])
-{
-    if (!r.grouped || (r.has_initial && !is_truth(r))) finish_each(r, o, least);
-    else if (r.out_dtype == GOP_BOOL) put_stored<uint8_t>(r, o, least);
-    else put_stored<uint64_t>(r, o, least);
+    W bits[N];
+#pragma unroll
+    for (int c = 0; c < N; c++) bits[c] = stored(r, least[c]);
+    const int64_t at = out_of(r, o);
+    const int bytes = sizeof(W) == 4 ? stored_bytes(r) : r.out_dtype == GOP_BOOL ? 1 : 8;
+    if (bytes == sizeof(W)) put_group(r, at, bits);
+    else if (sizeof(W) == 4 && bytes == 2) put_as<uint16_t>(r, at, bits);
+    else put_as<uint8_t>(r, at, bits);
 }
 template <int N, typename K>
 GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const best<K> (&found)[N])
@@ -155,7 +167,7 @@ GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const best<K> (&fo
     int64_t k[N];
 #pragma unroll
     for (int c = 0; c < N; c++) k[c] = found[c].k;
-    put_group(r, o, k);
+    put_group(r, out_of(r, o), k);
 }
 
 /* N outputs that are neighbours, or one. */

@@ -91,7 +91,7 @@ gop_status reduce_fold_leaves(gop_ctx *ctx, reduce_args_of<G> r)
     FOLDED(sum_fold<complex64>, G) FOLDED(sum_fold<complex128>, G) \
     FOLDED(min_fold<int32_t>, G) FOLDED(min_fold<int64_t>, G) \
     FOLDED(min_fold<code<uint32_t>>, G) FOLDED(min_fold<code<uint64_t>>, G) \
-    FOLDED(best_fold<int64_t>, G) FOLDED(best_fold<key128>, G) \
+    FOLDED(best_fold<int64_t>, G) FOLDED(best_fold<key64>, G) FOLDED(best_fold<key128>, G) \
     FOLDED(prod_fold<float>, G) FOLDED(prod_fold<double>, G)
 FOLDS(gop_reduction) FOLDS(reduce_axes<BRIEF>) FOLDS(reduce_lines) FOLDS(placed_axes)
 FOLDED(prod_fold<complex64>, gop_reduction) FOLDED(prod_fold<complex128>, gop_reduction)

@@ -1,11 +1,10 @@
 /*
  * chunked.cl - add, multiply_add and fma for CPU devices: a contiguous chunk a work-item.
  *
- * A CPU runs a work-item from its begin to its end before the next one. Where neighbouring
- * work-items take neighbouring elements, as on a GPU, each of them steps through memory in long
- * strides; a chunk is read in order. Within it lines along the innermost axis go vector by
- * vector, which are the processor's own registers. A result that caches could not keep is
- * STREAMED past them, where the compiler can: else each store reads the line that it fills.
+ * A CPU runs a work-item from its begin to its end before the next one: with neighbouring
+ * elements, as on a GPU, each would step through memory in long strides. Lines along the
+ * innermost axis go vector by vector, which are the processor's registers. A result that caches
+ * could not keep is STREAMED past them: else each store reads the line that it fills.
  */
 #include "opencl/add/element.cl"
 #include "opencl/axes.cl"

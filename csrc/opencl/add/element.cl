@@ -10,40 +10,28 @@
 #define ITEMS (LANES / PARTS) /* numbers in V */
 #define OPERANDS TO(BASE, out), FROM(BASE, a), FROM(BASE, b), FROM(BASE, c)
 
-/* ---- sums and products ---- */
-
-static V plus(V a, V b)
-{
 #if defined(BOOLEAN)
-    return (a | b) != (V)(0) ? (V)(1) : (V)(0);
+#define plus(a, b) (((a) | (b)) != (V)(0) ? (V)(1) : (V)(0))
+#define times(a, b) ((((a) != (V)(0)) & ((b) != (V)(0))) ? (V)(1) : (V)(0))
 #elif defined(HALF) || defined(BFLOAT)
-    return narrow(widen(a) + widen(b));
+#define plus(a, b) narrow(widen(a) + widen(b))
+#define times(a, b) narrow(widen(a) * widen(b))
 #else
-    return (V)(a + b);
-#endif
-}
-
-#if defined(OP_multiply_add)
+#define plus(a, b) ((V)((a) + (b)))
+#if defined(INTEGER) && LANES == 1 /* C widens a short one to int, which would overflow */
+#define times(a, b) ((V)((ulong)(a) * (b)))
+#elif !defined(COMPLEX)
+#define times(a, b) ((a) * (b))
+#elif defined(OP_multiply_add)
 static V times(V a, V b)
 {
-#if defined(BOOLEAN)
-    return ((a != (V)(0)) & (b != (V)(0))) ? (V)(1) : (V)(0);
-#elif defined(HALF) || defined(BFLOAT)
-    return narrow(widen(a) * widen(b));
-#elif defined(COMPLEX)
     V product = (V)(0);
     product.even = a.even * b.even - a.odd * b.odd;
     product.odd = a.even * b.odd + a.odd * b.even;
     return product;
-#elif defined(INTEGER) && LANES == 1
-    return (V)((ulong)a * b); /* C widens a short one to int, which would overflow */
-#else
-    return a * b;
-#endif
 }
 #endif
-
-/* ---- a*b + c, rounded once ---- */
+#endif
 
 #if defined(OP_fma) && (defined(HALF) || defined(BFLOAT))
 /* Every rounding but the last is to odd: docs/numerics.md, "Halves". */

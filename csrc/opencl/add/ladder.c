@@ -6,14 +6,6 @@
  */
 #include "opencl/opencl.h"
 
-/* An fma of halves is rounded by way of float64. */
-static int needs_double(const gop_task *task)
-{
-    const gop_dtype dtype = task->in[0].dtype;
-    return gop_cl_is_double(dtype) ||
-           (task->call->op == GOP_OP_fma && (dtype == GOP_FLOAT16 || dtype == GOP_BFLOAT16));
-}
-
 /* The plan of every row. */
 typedef struct planned {
     gop_cl_build build;
@@ -42,16 +34,18 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, int64_t items,
     planned *const own = GOP_OWN(planned, plan);
     const char *const op = own->build.names->op;
     const gop_dtype dtype = task->in[0].dtype;
-    const gop_cl_kind *const kind = &gop_cl_kinds[dtype];
     const gop_elementwise *const e = &task->geometry.elementwise;
+    const int is_half = dtype == GOP_FLOAT16 || dtype == GOP_BFLOAT16;
+    /* An fma of halves is rounded by way of float64. */
+    const int doubles = is_half && task->call->op == GOP_OP_fma ? GOP_CL_DOUBLE : 0;
     /* Of two inputs the second stands for the third as well. */
     const int64_t *const stride[] = {e->stride[0], e->stride[1], e->stride[2],
                                      e->stride[e->operands - 1]};
     GOP_TRY(gop_cl_set_axes(&own->build, "", e->rank, e->extent, 4, stride, &own->axes));
-    GOP_TRY(gop_cl_need_double(ctx, op, dtype, needs_double(task)));
-    gop_cl_define(&own->build, "-DBASE=%s -DLANES=%d -D%s -DOP_%s -DINDEX=%s%s", kind->wrapping,
-                  (int)items * kind->parts, kind->word, op, gop_cl_index(e->size),
-                  needs_double(task) ? " -DDOUBLE" : "");
+    GOP_TRY(gop_cl_begin(ctx, op, dtype, GOP_CL_WRAP | doubles | gop_cl_doubles(dtype),
+                         &own->build));
+    gop_cl_define(&own->build, " -DLANES=%d -DOP_%s -DINDEX=%s",
+                  (int)items * gop_cl_kinds[dtype].parts, op, gop_cl_index(e->size));
     own->each = own->group = own->has_axes = 1;
     plan->launch = launch;
     return GOP_OK;
@@ -108,39 +102,33 @@ static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task, gop_plan 
     return GOP_OK;
 }
 
-#define WHY_CHUNKED                                                                            \
-    "64 MiB float32: 0.67 to 0.92 of the cpu backend's speed in three runs, naive 0.03: PoCL " \
-    "3.1 on two cores of an AMD EPYC, 2026-11-28"
-
 #define DTYPES_add GOP_EVERY_DTYPE
 #define DTYPES_multiply_add GOP_EVERY_DTYPE
 #define DTYPES_fma (1u << GOP_FLOAT16 | 1u << GOP_BFLOAT16 | GOP_CL_REALS)
-#define DTYPES(op) DTYPES_##op
 
 /* clang-format off */
 #define ROWS(ROW, op, stem) \
     ROW(op, stem, naive, by_items, \
-        .note = "one element a work-item, any strides: neighbouring work-items write " \
-                "neighbours, which a GPU's memory gives at once", \
-        .lecture = "opencl", .tunables = {GOP_CL_GROUP}, .dtypes = DTYPES(op)) \
+        .note = "one element a work-item, any strides: neighbours are written together", \
+        .lecture = "opencl", .tunables = {GOP_CL_GROUP}, .dtypes = DTYPES_##op) \
     ROW(op, stem, vectorized, by_vectors, \
         .note = "a vector of 16 bytes a work-item, as float4: one access of memory where " \
                 "scalars make several; of 64 bytes, as float16, on a CPU", \
         .lecture = "opencl", .tunables = {{"bytes", 4, {16, 64, 32, 8}}, GOP_CL_GROUP}, \
-        .dtypes = DTYPES(op)) \
+        .dtypes = DTYPES_##op) \
     ROW(op, stem, chunked, by_chunks, \
         .note = "a contiguous chunk a work-item, vector by vector: a CPU runs work-items one " \
                 "after the other, and reads each chunk in order", \
-        .dtypes = DTYPES(op))
+        .dtypes = DTYPES_##op)
 #define CANDIDATES(op) \
     {.row = &op##_chunked_row, .suits = gop_cl_suits_cpu, .when = "CPU devices", \
-     .why = WHY_CHUNKED}, \
+     .why = "64 MiB float32: 0.67 to 0.92 of the cpu backend's speed in three runs, naive 0.03: " \
+            "PoCL 3.1 on two cores of an AMD EPYC, 2026-11-28"}, \
     {.row = &op##_vectorized_row, \
      .why = "one axis on GPUs: 1 GiB float32 1.01 of the cuda backend's speed: NVIDIA's " \
             "OpenCL on an H200, 2026-11-29"}, \
     {.row = &op##_naive_row, \
      .why = "takes all that is left: operands that broadcast or are strided"},
-/* clang-format on */
 
 GOP_CL_LADDER(add, add, ROWS, CANDIDATES);
 GOP_CL_LADDER(multiply_add, add, ROWS, CANDIDATES);

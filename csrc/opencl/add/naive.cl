@@ -1,9 +1,8 @@
 /*
  * naive.cl - add, multiply_add and fma, one number a work-item, any strides.
  *
- * Neighbouring work-items take neighbours of the output, so what a GPU runs together falls into
- * few transactions of memory wherever the layout allows. Finding an element's place costs a
- * division for each axis.
+ * Neighbouring work-items take neighbours of the output: what a GPU runs together falls into
+ * few transactions of memory. An element's place costs a division for each axis.
  */
 #include "opencl/add/element.cl"
 #include "opencl/axes.cl"

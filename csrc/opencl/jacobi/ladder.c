@@ -23,16 +23,13 @@ typedef struct solver {
     gop_plan plan; /* of the steps */
 } solver;
 
-/* Bytes of a vector in scratch memory, and of all that lies before what is the steps' own. */
-static size_t vector_bytes(const gop_task *task)
+/* Where vectors 0 to 2 begin in scratch memory, 3 the leaves, and 4 what is the steps' own. */
+static size_t place_of(const gop_task *task, int part)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
-    return (size_t)gop_ceil(g->n * g->k * gop_cl_item(task->in[0].dtype), 256) * 256;
-}
-static size_t bytes_of(const gop_task *task)
-{
-    const gop_jacobi *g = &task->geometry.jacobi;
-    return 3 * vector_bytes(task) + (size_t)gop_ceil((g->n / LEAF + 1) * g->k * 8, 256) * 256;
+    const int64_t vector = gop_ceil(g->n * g->k * gop_cl_item(task->in[0].dtype), 256) * 256;
+    const int64_t leaves = gop_ceil((g->n / LEAF + 1) * g->k * 8, 256) * 256;
+    return (size_t)(part < 4 ? part * vector : 3 * vector + leaves);
 }
 
 /* Column c of an array, or zeros, to that of another; numbers lie so far apart. */
@@ -49,22 +46,16 @@ static gop_status copy_column(const solver *s, int64_t c, const gop_array *from,
                   GOP_CL_VALUE(is_zero)});
 }
 
-/* Between a float64 array of the device, without gaps, and the host. */
-static gop_array on_host(const gop_array *device, double *memory)
+/* A float64 array of the device, without gaps, to or from the host. */
+static gop_status bring(const solver *s, const gop_array *device, double *memory, int is_up)
 {
+    const gop_backend *const backend = s->ctx->backend;
     gop_array host = *device;
     host.data = memory;
     host.where = (gop_device){GOP_CPU, 0};
-    return host;
+    return is_up ? backend->upload(s->ctx, device, &host)
+                 : backend->download(s->ctx, &host, device);
 }
-
-static gop_status bring(const solver *s, const gop_array *device, double *to)
-{
-    const gop_array host = on_host(device, to);
-    return s->ctx->backend->download(s->ctx, &host, device);
-}
-
-/* ---- what core's loop asks for ---- */
 
 static gop_status sum_leaves(const gop_leaf_sums *of, int64_t first, int64_t columns,
                              double scale, int is_largest)
@@ -80,7 +71,7 @@ static gop_status sum_leaves(const gop_leaf_sums *of, int64_t first, int64_t col
                    .operand = {GOP_CL_READS_AT(&s->vector[2], first * n), GOP_CL_WRITES(&leaf)},
                    .value = {GOP_CL_VALUE(n), GOP_CL_VALUE(of->leaves), GOP_CL_VALUE(scale),
                              GOP_CL_VALUE(is_largest)}));
-    return bring(s, &leaf, of->leaf);
+    return bring(s, &leaf, of->leaf, 0);
 }
 
 static gop_status norms_of_residual(const gop_solve *solve)
@@ -95,8 +86,6 @@ static gop_status put_aside(const gop_solve *solve, const void *iterate, int64_t
     return copy_column(s, c, &s->vector[iterate != s->vector[0].data], 1, g->n,
                        &solve->task->out[0], g->out_row, g->out_col, is_zero);
 }
-
-/* ---- the solver ---- */
 
 /* The host's part of it, to be released; NULL where there is no memory. */
 static solver *begin(gop_ctx *ctx, const gop_task *task)
@@ -123,13 +112,12 @@ static solver *begin(gop_ctx *ctx, const gop_task *task)
                   .interrupted = gop_services->interrupted,
                   .norms = norms_of_residual,
                   .put_aside = put_aside},
-        .sums = {leaves, k, gop_cl_is_double(dtype), number + (5 + rows) * k, sum_leaves},
+        .sums = {leaves, k, gop_cl_doubles(dtype), number + (5 + rows) * k, sum_leaves},
         .ctx = ctx,
         .columns = {.names = &copy}};
     for (int i = 0; i < 3; i++)
-        s->vector[i] =
-            gop_cl_in_scratch(task->scratch, (size_t)i * vector_bytes(task), dtype, n * k);
-    s->leaf = gop_cl_in_scratch(task->scratch, 3 * vector_bytes(task), GOP_FLOAT64, leaves * k);
+        s->vector[i] = gop_cl_in_scratch(task->scratch, place_of(task, i), dtype, n * k);
+    s->leaf = gop_cl_in_scratch(task->scratch, place_of(task, 3), GOP_FLOAT64, leaves * k);
     s->solve.iterate[0] = s->vector[0].data;
     s->solve.iterate[1] = s->vector[1].data;
     s->solve.residual = s->vector[2].data;
@@ -151,11 +139,9 @@ static gop_status iterate(solver *s)
         GOP_TRY(copy_column(s, c, x, g->x_row, g->x_col, &s->vector[0], 1, g->n, 0));
     }
     GOP_TRY(gop_norms_of_leaves(&s->sums, s->solve.f));
-    if (p->first) GOP_TRY(bring(s, &task->in[p->first], s->solve.begun));
+    if (p->first) GOP_TRY(bring(s, &task->in[p->first], s->solve.begun, 0));
     GOP_TRY(gop_solve_run(s->ctx, &s->solve, &s->step));
-    if (task->nout == 1) return GOP_OK;
-    const gop_array host = on_host(&task->out[1], s->solve.rows);
-    return s->ctx->backend->upload(s->ctx, &task->out[1], &host);
+    return task->nout > 1 ? bring(s, &task->out[1], s->solve.rows, 1) : GOP_OK;
 }
 
 static gop_status solve(gop_ctx *ctx, const gop_task *task, int64_t step)
@@ -163,7 +149,7 @@ static gop_status solve(gop_ctx *ctx, const gop_task *task, int64_t step)
     solver *const s = begin(ctx, task);
     (void)step;
     if (!s) return gop_fail(GOP_NO_MEMORY, "jacobi: no host memory for the norms");
-    gop_jacobi_ready(&s->step, task, &s->plan, (char *)task->scratch + bytes_of(task));
+    gop_jacobi_ready(&s->step, task, &s->plan, (char *)task->scratch + place_of(task, 4));
     const gop_status status = iterate(s);
     gop_services->release(s);
     return status;
@@ -172,14 +158,14 @@ static gop_status solve(gop_ctx *ctx, const gop_task *task, int64_t step)
 /* The steps are those of jacobi_step's choice. */
 static gop_status by_steps(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    if (!gop_cl_has_double(ctx))
+    if (!gop_cl_has(ctx, GOP_CL_DOUBLE))
         return gop_fail(GOP_BAD_TYPE,
                         "jacobi: %s has no float64, in which norms of residuals are; use "
                         "jacobi_step there, or another device such as 'cpu'",
                         ctx->info.name);
     plan->launch = solve;
     GOP_TRY(gop_jacobi_plan_steps(ctx, task, NULL, plan));
-    plan->scratch = bytes_of(task) + GOP_OWN(const gop_jacobi_steps, plan)->scratch;
+    plan->scratch = place_of(task, 4) + GOP_OWN(const gop_jacobi_steps, plan)->scratch;
     return GOP_OK;
 }
 
@@ -190,6 +176,5 @@ static gop_status by_steps(const gop_ctx *ctx, const gop_task *task, gop_plan *p
                 "numbers at each check", \
         .lecture = "simple iteration", .dtypes = GOP_CL_REALS | GOP_CL_COMPLEXES)
 #define CANDIDATES(op) {.row = &op##_repeated_row, .why = "the steps of jacobi_step's choice"},
-/* clang-format on */
 
 GOP_CL_LADDER(jacobi, jacobi, ROWS, CANDIDATES);

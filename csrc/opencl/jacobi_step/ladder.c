@@ -70,19 +70,17 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, gop_plan *plan
     const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
     const gop_jacobi *g = &task->geometry.jacobi;
     const gop_dtype dtype = task->in[0].dtype;
-    const int is_double = gop_cl_is_double(dtype);
     planned *const own = GOP_OWN_OF_STEP(planned, plan);
-    GOP_TRY(gop_cl_need_double(ctx, "jacobi_step", dtype, is_double));
-    if (!p->has_alpha) GOP_TRY(gop_cl_need_quotients(ctx, "jacobi_step", dtype));
+    GOP_TRY(gop_cl_begin(ctx, "jacobi_step", dtype,
+                         gop_cl_doubles(dtype) | (p->has_alpha ? 0 : GOP_CL_QUOTIENTS),
+                         &own->build));
     own->each = 1;
     own->together = 0;
-    gop_cl_define(&own->build, "-DBASE=%s -D%s -DLANES=1%s%s", gop_cl_kinds[dtype].base,
-                  gop_cl_kinds[dtype].word, is_double ? " -DDOUBLE" : "",
-                  p->has_alpha ? " -DALPHA" : gop_cl_quotients(ctx));
-    gop_cl_define(&own->build, " -DAXES=%d -DBOUNDARY=%d -DINDEX=%s%s", p->grid.axes,
-                  (int)p->grid.bc, g->index64 ? "long" : "int", p->csr ? " -DCSR" : "");
+    gop_cl_define(&own->build, " -DLANES=1 -DAXES=%d -DBOUNDARY=%d -DINDEX=%s%s%s",
+                  p->grid.axes, (int)p->grid.bc, g->index64 ? "long" : "int",
+                  p->csr ? " -DCSR" : "", p->has_alpha ? " -DALPHA" : "");
     const double terms = (double)g->n * (double)terms_of_row(task);
-    const double steps = terms * (double)g->k / (gop_cl_is_cpu(ctx) ? 0x1p28 : 0x1p33);
+    const double steps = terms * (double)g->k / (gop_cl_has(ctx, GOP_CL_CPU) ? 0x1p28 : 0x1p33);
     plan->steps = steps <= 1 ? 1 : steps > (double)g->n ? g->n : (int64_t)steps;
     plan->launch = launch;
     return GOP_OK;
@@ -142,7 +140,7 @@ static gop_status by_rows(const gop_ctx *ctx, const gop_task *task, gop_plan *pl
     const int is_plain = k && g->x_row == 1 && g->f_row == 1 && g->out_row == 1 &&
                          (task->nout == 1 || g->residual_row == 1);
     const int has_vectors = is_real && is_dense && g->a_col == 1 && g->x_row == 1;
-    const int is_cpu = gop_cl_is_cpu(ctx);
+    const int is_cpu = gop_cl_has(ctx, GOP_CL_CPU);
     const int has_columns = is_cpu && is_real && is_dense && g->a_row == 1 && g->a_col != 1;
     const int has_runs =
         is_cpu && is_real && is_plain && p->grid.axes && (g->a_col == 0 || g->a_col == 1);
@@ -177,7 +175,7 @@ static int has_short_rows(const gop_ctx *ctx, const gop_task *task)
 {
     enum { SHORT = 16, LONGEST = 128 }; /* terms of rows for a work-item: mean, most */
     const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
-    if (gop_cl_is_cpu(ctx) || p->grid.axes) return 1;
+    if (gop_cl_has(ctx, GOP_CL_CPU) || p->grid.axes) return 1;
     const int64_t longest = gop_longest_row(task);
     return p->csr && task->in[0].shape[0] <= SHORT * task->geometry.jacobi.n && longest > 0 &&
            longest <= LONGEST;
@@ -198,13 +196,11 @@ static int has_short_rows(const gop_ctx *ctx, const gop_task *task)
     {.row = &op##_rows_row, .suits = has_short_rows, \
      .when = "CPU devices; on GPUs stencils, and CSR matrices of rows of 16 terms in the mean " \
              "and 128 at most", \
-     .why = "5 points 1024², CSR: 1.1 of the cpu backend's speed in float32, 2.0 in float64; " \
-            "dense 4096² float32 0.61, by columns 0.46, stencils 0.57 to 0.70: PoCL 3.1 on " \
-            "two cores of an AMD EPYC, 2026-11-29; 5 points 2048² of the cuda backend's 0.99 " \
-            "as a stencil, 0.95 as CSR: NVIDIA's OpenCL on an H200, 2026-11-29"}, \
+     .why = "of the cpu backend's speed CSR of 5 points 1.1, dense 0.61, stencils 0.57 to 0.70: " \
+            "PoCL 3.1 on two cores of an AMD EPYC; of the cuda backend's 0.99 as a stencil, " \
+            "0.95 as CSR: NVIDIA's OpenCL on an H200, 2026-11-29"}, \
     {.row = &op##_group_row, \
-     .why = "takes all that is left; dense 16384² float32 0.98 of the cuda backend's speed, " \
-            "where an element a load had 0.6: NVIDIA's OpenCL on an H200, 2026-11-29"},
-/* clang-format on */
+     .why = "takes all that is left; dense 16384² float32 0.98 of the cuda backend's speed: " \
+            "NVIDIA's OpenCL on an H200, 2026-11-29"},
 
 GOP_CL_LADDER(jacobi_step, jacobi_step, ROWS, CANDIDATES);

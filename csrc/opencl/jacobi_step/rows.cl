@@ -2,10 +2,9 @@
  * rows.cl - jacobi_step, a few rows a work-item: one of a GPU's, a chunk of them on a CPU.
  *
  * A short row is in registers: its terms are the first lanes of one leaf, so its sum is a
- * product a term and a fold of as many lanes. Of a longer one the lanes of a leaf are an array;
- * where a dense row and x are contiguous (VECTORS, of WIDTH numbers) they are vectors. There
- * are vectors of rows too: of those of a stencil that have the same terms (RUNS), and of those
- * of a dense matrix with contiguous columns (COLUMNS).
+ * product a term and a fold of as many lanes. Of a longer one the lanes of a leaf are an array,
+ * or, where a dense row and x are contiguous, VECTORS of WIDTH. There are vectors of rows too:
+ * of a stencil's that have the same terms (RUNS), of a dense matrix by columns (COLUMNS).
  */
 #include "opencl/jacobi_step/system.cl"
 
@@ -136,17 +135,6 @@ static T sum_of(const struct operands o, const struct system s, const struct row
     return root;
 }
 
-/* How many rows from row i on have the same terms: those of a line's inside. */
-static long alike(const struct system s, long i)
-{
-#if AXES
-    const long length = s.extent[AXES - 1], at = i % length;
-    return at == 0 ? 1 : max(1L, length - 1 - at);
-#else
-    return 1;
-#endif
-}
-
 #if defined(RUNS)
 /* Rows i to i + WIDTH - 1, which have all terms and the same ones as `row`. */
 static void step_of_run(const struct operands o, const struct system s, T factor,
@@ -253,7 +241,11 @@ __kernel void jacobi_step_rows_kernel(SYSTEM)
         if (step_inside(o, own, factor, i)) continue;
         if (i >= end) {
             find_row(o, own, i, &row);
-            end = min(i + alike(own, i), last);
+            end = i + 1;
+#if AXES /* the rows of a line's inside have the same terms */
+            const long length = s.extent[AXES - 1], at = i % length;
+            end = min(max(end, at ? i + length - 1 - at : 0), last);
+#endif
         }
 #if defined(RUNS)
         if (row.count == MOST && i + WIDTH <= end) {

@@ -6,8 +6,8 @@
  * dirichlet, 1 periodic, 2 neumann); ALPHA where the step has one.
  * docs/numerics.md states every rounding.
  */
-#include "opencl/divide.cl"
 #include "opencl/told.h"
+#include "opencl/vector.cl"
 
 /* ---- arithmetic; sums and differences are OpenCL's own, part by part ---- */
 
@@ -30,20 +30,11 @@ static T divide(T a, T b)
 }
 #else
 #define T BASE
-static T multiply_add(T a, T b, T c)
-{
-    return fma(a, b, c);
-}
-
-static T divide(T a, T b)
-{
-    return quotient(a, b);
-}
+#define multiply_add(a, b, c) fma(a, b, c)
+#define divide(a, b) quotient(a, b)
 #endif
 
 #define NOTHING ((T)(BASE)(-0.0f)) /* what a lane starts at: adding it changes no number */
-
-/* ---- operands ---- */
 
 #define UINDEX JOIN(u, INDEX) /* without a sign one comparison is enough for both ends */
 #define SYSTEM                                                                                 \
@@ -60,8 +51,6 @@ struct operands {
         a + a_at, f + f_at, x + x_at, indices + indices_at, indptr + indptr_at, out + out_at,  \
             residual + residual_at                                                             \
     }
-
-/* ---- the terms of a row ---- */
 
 #define MOST (2 * AXES + 1)
 
@@ -115,28 +104,21 @@ static void find_row(const struct operands o, const struct system s, long i, str
 #endif
 }
 
-static T element(const struct operands o, const struct system s, const struct row row, long p)
-{
+/* Term p of a row: the element of A, and its column. */
 #if defined(CSR)
-    return o.a[row.begin + p];
-#elif AXES
-    return o.a[row.term[p] * s.a_row + row.i * s.a_col];
-#else
-    return o.a[row.i * s.a_row + p * s.a_col];
-#endif
-}
-
+#define element(o, s, row, p) (o).a[(row).begin + (p)]
 static long column(const struct operands o, const struct system s, const struct row row, long p)
 {
-#if defined(CSR)
     const long k = o.indices[row.begin + p];
     return (ulong)k < (ulong)s.n ? k : 0;
-#elif AXES
-    return row.i + row.distance[p];
-#else
-    return p;
-#endif
 }
+#elif AXES
+#define element(o, s, row, p) (o).a[(row).term[p] * (s).a_row + (row).i * (s).a_col]
+#define column(o, s, row, p) ((row).i + (row).distance[p])
+#else
+#define element(o, s, row, p) (o).a[(row).i * (s).a_row + (p) * (s).a_col]
+#define column(o, s, row, p) (p)
+#endif
 
 /* Term p of a row times column c of x, added to a lane. */
 static T add_term(const struct operands o, const struct system s, const struct row row, long p,
@@ -152,20 +134,14 @@ static T diagonal_of(const struct operands o, const struct system s, const struc
     T sum = NOTHING;
 #if defined(ALPHA)
     return sum;
-#elif defined(CSR)
+#elif defined(CSR) || AXES
     for (long p = 0; p < row.count; p++)
-        if (o.indices[row.begin + p] == row.i) sum += o.a[row.begin + p];
-    return sum;
-#elif AXES
-    for (int p = 0; p < row.count; p++)
-        if (row.distance[p] == 0) sum += element(o, s, row, p);
+        if (column(o, s, row, p) == row.i) sum += element(o, s, row, p);
     return sum;
 #else
     return o.a[row.i * (s.a_row + s.a_col)];
 #endif
 }
-
-/* ---- the update ---- */
 
 /* Item (i, c) of f and of x, to be asked for before anything is waited for. */
 struct item {
@@ -190,8 +166,6 @@ static void update(const struct operands o, const struct system s, T factor, lon
     o.out[i * s.out_row + c * s.out_col] = multiply_add(factor, change, item.x);
     if (s.has_residual) o.residual[i * s.residual_row + c * s.residual_col] = rest;
 }
-
-/* ---- tree/v1 ---- */
 
 enum { LEVELS = 48 };
 

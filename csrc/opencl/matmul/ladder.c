@@ -20,7 +20,6 @@ typedef struct multiplying {
     int is_turned;           /* out^T = b^T a^T: what a is in the kernel is the second input */
 } multiplying;
 
-/* Of a sum's number. */
 static int64_t sum_bytes(gop_dtype dtype)
 {
     return gop_cl_kinds[dtype].bytes == 8 ? 8 : 4;
@@ -39,10 +38,10 @@ static void cut(struct product *p, double work)
     }
 }
 
-static void set_steps(const multiplying *own, gop_plan *plan)
+static int64_t steps_of(const multiplying *own)
 {
-    plan->steps = gop_ceil(own->batches, own->part.batches) * gop_ceil(own->m, own->part.m) *
-                  gop_ceil(own->n, own->part.n);
+    return gop_ceil(own->batches, own->part.batches) * gop_ceil(own->m, own->part.m) *
+           gop_ceil(own->n, own->part.n);
 }
 
 /* A step's, and how many numbers behind their begin out, a and b begin for it. */
@@ -84,18 +83,18 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 static gop_status begin(const gop_ctx *ctx, const gop_task *task, int is_turned, int lanes,
                         double slower, gop_plan *plan)
 {
-    const double work = (gop_cl_is_cpu(ctx) ? 2e9 : 3e9 * ctx->info.processors) / slower;
+    const double work =
+        (gop_cl_has(ctx, GOP_CL_CPU) ? 2e9 : 3e9 * ctx->info.processors) / slower;
     multiplying *const own = GOP_OWN(multiplying, plan);
     const gop_gemm *const g = &task->geometry.gemm;
     const gop_dtype dtype = task->in[0].dtype;
     struct product *const p = &own->part;
     const int64_t *const stride[] = {g->out, is_turned ? g->b : g->a, is_turned ? g->a : g->b};
-    GOP_TRY(gop_cl_need_double(ctx, "matmul", dtype, gop_cl_is_double(dtype)));
+    GOP_TRY(
+        gop_cl_begin(ctx, "matmul", dtype, GOP_CL_WRAP | gop_cl_doubles(dtype), &own->build));
     own->is_turned = is_turned;
     plan->launch = launch;
-    gop_cl_define(&own->build, "-DBASE=%s -D%s%s -DSUM=%s -DLANES=%d",
-                  gop_cl_kinds[dtype].wrapping, gop_cl_kinds[dtype].word,
-                  gop_cl_is_double(dtype) ? " -DDOUBLE" : "", gop_cl_kinds[dtype].sum, lanes);
+    gop_cl_define(&own->build, " -DSUM=%s -DLANES=%d", gop_cl_kinds[dtype].sum, lanes);
     memcpy(p, g, offsetof(gop_gemm, batch_rank)); /* these have the same order */
     if (is_turned) /* so has the product with rows and columns in each other's place */
         *p = (struct product){g->n,     g->m,       g->k,       g->b_col, g->b_row, g->a_col,
@@ -111,11 +110,11 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, int is_turned,
     const double one = (double)g->m * (double)g->n * (double)gop_larger(g->k, 1);
     while (p->batches < g->batches && 2.0 * (double)p->batches * one <= work) p->batches *= 2;
     p->batches = gop_smaller(p->batches, g->batches);
-    set_steps(own, plan);
+    plan->steps = steps_of(own);
     return GOP_OK;
 }
 
-/* An output a work-item. Tunable "group". */
+/* An output a work-item, of groups of so many or of tiles. Tunable "group" or "tile". */
 static gop_status by_items(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     multiplying *const own = GOP_OWN(multiplying, plan);
@@ -124,17 +123,14 @@ static gop_status by_items(const gop_ctx *ctx, const gop_task *task, gop_plan *p
     return begin(ctx, task, 0, gop_cl_kinds[task->in[0].dtype].parts, 64, plan);
 }
 
-/* Tunable "tile". */
 static gop_status by_tiles(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     multiplying *const own = GOP_OWN(multiplying, plan);
-    const int tile = (int)task->tune[0];
-    own->group = tile * tile;
-    own->down = own->across = tile;
+    own->down = own->across = (int)task->tune[0];
+    own->group = own->down * own->across;
     GOP_TRY(gop_cl_need_group(ctx, &own->build, own->group, 0));
-    GOP_TRY(begin(ctx, task, 0, gop_cl_kinds[task->in[0].dtype].parts, 32, plan));
-    gop_cl_define(&own->build, " -DTILE=%d", tile);
-    return GOP_OK;
+    gop_cl_define(&own->build, "-DTILE=%d ", own->down);
+    return begin(ctx, task, 0, gop_cl_kinds[task->in[0].dtype].parts, 32, plan);
 }
 
 /* Whether neighbours of an operand are terms of a sum. */
@@ -185,7 +181,8 @@ static gop_status by_private_tiles(const gop_ctx *ctx, const gop_task *task, gop
                   "-DB_ALONG=%d%s%s",
                   side, down, ACROSS, depth, quad, is_along(g->a_row, g->a_col),
                   is_along(g->b_col, g->b_row), whole ? " -DWHOLE" : "",
-                  bytes > 4 ? "" : gop_cl_registers(ctx, " -cl-nv-maxrregcount=128"));
+                  bytes == 4 && gop_cl_has(ctx, GOP_CL_REGISTERS) ? " -cl-nv-maxrregcount=128"
+                                                                  : "");
     return GOP_OK;
 }
 
@@ -251,29 +248,23 @@ static gop_status launch_packed(gop_ctx *ctx, const gop_task *task, int64_t step
     const gop_dtype dtype = task->in[0].dtype;
     const int64_t blocks = gop_ceil(gop_ceil(p.m, width_of(dtype, 0)), BLOCK);
     const int64_t sum = sum_bytes(dtype);
-    const gop_array panels =
+    const gop_array room =
         gop_cl_in_scratch(task->scratch, 0, sum == 4 ? GOP_FLOAT32 : GOP_FLOAT64,
                           (int64_t)task->plan->scratch / sum);
     for (int is_b = 0; is_b < 2 && p.k > 0; is_b++) {
-        const int64_t width = width_of(dtype, is_b), lines = is_b ? p.n : p.m;
-        const struct packing q = {.lines = lines,
-                                  .width = width,
-                                  .line_apart = is_b ? p.b_col : p.a_row,
-                                  .l_apart = is_b ? p.b_row : p.a_col,
-                                  .panels = gop_ceil(lines, width),
-                                  .is_b = is_b};
+        const int64_t panels = gop_ceil(is_b ? p.n : p.m, width_of(dtype, is_b));
         GOP_TRY(GOP_CL_RUN(ctx, .build = &own->build,
-                           .items = p.batches * q.panels * gop_ceil(p.k, PIECE), .group = 1,
+                           .items = p.batches * panels * gop_ceil(p.k, PIECE), .group = 1,
                            .kernel = "matmul_pack_kernel",
-                           .operand = {GOP_CL_WRITES_AT(&panels, to),
+                           .operand = {GOP_CL_WRITES_AT(&room, to),
                                        GOP_CL_READS_AT(&task->in[is_b], shift[1 + is_b])},
-                           .value = {GOP_CL_VALUE_OF_AXES(3, p), GOP_CL_VALUE(q)}));
+                           .value = {GOP_CL_VALUE_OF_AXES(3, p), GOP_CL_VALUE(is_b)}));
         to += p.batches * panel_parts(dtype, &p, 0);
     }
     return GOP_CL_RUN(
         ctx, .build = &own->build,
         .items = p.batches * blocks * gop_ceil(p.n, width_of(dtype, 1)), .group = 1,
-        .operand = {GOP_CL_WRITES_AT(&task->out[0], shift[0]), GOP_CL_READS(&panels)},
+        .operand = {GOP_CL_WRITES_AT(&task->out[0], shift[0]), GOP_CL_READS(&room)},
         .value = {GOP_CL_VALUE_OF_AXES(3, p)});
 }
 
@@ -295,7 +286,7 @@ static gop_status packed(const gop_ctx *ctx, const gop_task *task, gop_plan *pla
     const int64_t each = panel_parts(dtype, p, 0) + panel_parts(dtype, p, 1);
     const int64_t bytes = gop_larger(each, 1) * sum_bytes(dtype);
     if (p->batches * bytes > ROOM) p->batches = gop_larger(ROOM / bytes, 1);
-    set_steps(own, plan);
+    plan->steps = steps_of(own);
     plan->scratch = (size_t)(p->batches * bytes);
     plan->launch = launch_packed;
     return GOP_OK;
@@ -333,8 +324,8 @@ static int is_wide(const gop_ctx *ctx, const gop_task *task)
         .dtypes = GOP_EVERY_DTYPE)
 #define CANDIDATES(op) \
     {.row = &op##_packed_row, .suits = gop_cl_suits_cpu, .when = "CPU devices", \
-     .why = "1024 float32: 110 to 130 GF/s, 0.87 to 1.01 of the cpu backend's speed in three " \
-            "runs, the others 2: PoCL 3.1 on two cores of an AMD EPYC, 2026-11-28"}, \
+     .why = "1024 float32 0.87 to 1.01 of the cpu backend's speed in three runs: PoCL 3.1 on " \
+            "two cores of an AMD EPYC, 2026-11-28"}, \
     {.row = &op##_thin_row, .suits = gop_cl_suits_cpu, .when = "CPU devices", \
      .why = "4096 x 4096 float32 times a vector 0.74 of the cpu backend's speed, with " \
             "contiguous columns 0.71: PoCL 3.1 on two cores of an AMD EPYC, 2026-11-29"}, \
@@ -342,6 +333,5 @@ static int is_wide(const gop_ctx *ctx, const gop_task *task)
      .why = "few loads for each multiply-add; 4096² float32 0.91 of cuBLAS, 2048² 0.99, 1.46 " \
             "and 2.2 times as fast as CLBlast: NVIDIA's OpenCL on an H200, 2026-11-29"}, \
     {.row = &op##_naive_row, .why = "takes all that is left: thin products"},
-/* clang-format on */
 
 GOP_CL_LADDER(matmul, matmul, ROWS, CANDIDATES);

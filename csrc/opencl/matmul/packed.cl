@@ -3,35 +3,37 @@
  * are multiplied.
  *
  * A panel of b has LANES columns: a vector for each term, which meets ROWS numbers of a panel
- * of a. Their ROWS vectors of sums are the processor's registers. Terms are taken in pieces
- * that leave a panel of b in the first cache while all rows of a block of a pass by; the sums
- * of a block wait in private memory meanwhile. Nothing is local memory, which on a CPU would be
- * memory like any other. The real and the imaginary parts of complex numbers are vectors of
- * their own. The build defines ROWS, PIECE (terms) and BLOCK (panels of a).
+ * of a. Their ROWS vectors of sums are the processor's registers. Terms are taken in PIECEs
+ * that leave a panel of b in the first cache while a BLOCK of panels of a passes by, whose sums
+ * wait in private memory. The real and the imaginary parts of complex numbers are vectors of
+ * their own.
  */
 #include "opencl/matmul/product.cl"
 
 /* A piece of a panel a work-item: term after term the panel's numbers side by side, real parts,
  * then imaginary ones. Lines that do not exist are zeros. */
 __kernel void matmul_pack_kernel(TO(SUM, to), FROM(BASE, x), const struct product p,
-                                 const struct packing q)
+                                 const int is_b)
 {
-    const long pieces = (p.k + PIECE - 1) / PIECE, number = (long)get_global_id(0);
-    const long panel = number / pieces, l0 = number % pieces * PIECE;
-    const struct at of = batch_at(&p, panel / q.panels);
-    const long line = panel % q.panels * q.width, end = min(l0 + PIECE, p.k);
-    const int lines = (int)min(q.width, q.lines - line);
-    x += (x_at + (q.is_b ? of.b : of.a) + line * q.line_apart + l0 * q.l_apart) * PARTS;
-    to += to_at + (panel * p.k + l0) * q.width * PARTS;
-    for (long l = l0; l < end; l++, x += q.l_apart * PARTS, to += q.width * PARTS)
+    const long all = is_b ? p.n : p.m, width = is_b ? LANES : ROWS;
+    const long line_apart = is_b ? p.b_col : p.a_row, l_apart = is_b ? p.b_row : p.a_col;
+    const long panels = (all + width - 1) / width, pieces = (p.k + PIECE - 1) / PIECE;
+    const long panel = (long)get_global_id(0) / pieces;
+    const long l0 = (long)get_global_id(0) % pieces * PIECE, end = min(l0 + PIECE, p.k);
+    const struct at of = batch_at(&p, panel / panels);
+    const long line = panel % panels * width;
+    const int lines = (int)min(width, all - line);
+    x += (x_at + (is_b ? of.b : of.a) + line * line_apart + l0 * l_apart) * PARTS;
+    to += to_at + (panel * p.k + l0) * width * PARTS;
+    for (long l = l0; l < end; l++, x += l_apart * PARTS, to += width * PARTS)
         for (int part = 0; part < PARTS; part++) {
             BASE number[LANES];
             SUM wide[LANES];
             for (int i = 0; i < LANES; i++)
-                number[i] = x[(i < lines ? i : 0) * q.line_apart * PARTS + part];
+                number[i] = x[(i < lines ? i : 0) * line_apart * PARTS + part];
             STORE(widened(LOAD(0, number)), 0, wide);
-            for (int i = 0; i < q.width; i++)
-                to[part * q.width + i] = i < lines ? wide[i] : (SUM)0;
+            for (int i = 0; i < width; i++)
+                to[part * width + i] = i < lines ? wide[i] : (SUM)0;
         }
 }
 

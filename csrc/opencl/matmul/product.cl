@@ -26,43 +26,24 @@ static struct at batch_at(const struct product *p, long number)
     return (struct at){at[0], at[1], at[2]};
 }
 
-/* ---- numbers ---- */
-
-static S widened(V x)
-{
+/* A number as sums have it and back; sum + a b, of real numbers or parts. */
 #if defined(HALF) || defined(BFLOAT)
-    return widen(x);
+#define widened(x) widen(x)
+#define rounded(sum) narrow(sum)
+#define add_product(a, b, sum) fma(a, b, sum)
 #elif defined(BOOLEAN)
-    return CONVERT(uint)(x != (V)0 ? (V)1 : (V)0);
+#define widened(x) CONVERT(uint)((x) != (V)0 ? (V)1 : (V)0)
+#define rounded(sum) OF(JOIN(convert_, BASE))(sum)
+#define add_product(a, b, sum) ((sum) | ((a) & (b)))
 #elif defined(INTEGER)
-    return OF(JOIN(convert_, SUM))(x);
+#define widened(x) OF(JOIN(convert_, SUM))(x)
+#define rounded(sum) OF(JOIN(convert_, BASE))(sum)
+#define add_product(a, b, sum) ((sum) + (a) * (b))
 #else
-    return x;
+#define widened(x) (x)
+#define rounded(sum) (sum)
+#define add_product(a, b, sum) fma(a, b, sum)
 #endif
-}
-
-static V rounded(S sum)
-{
-#if defined(HALF) || defined(BFLOAT)
-    return narrow(sum);
-#elif defined(BOOLEAN) || defined(INTEGER)
-    return OF(JOIN(convert_, BASE))(sum);
-#else
-    return sum;
-#endif
-}
-
-/* sum + a b, of real numbers or parts. */
-static S add_product(S a, S b, S sum)
-{
-#if defined(BOOLEAN)
-    return sum | (a & b);
-#elif defined(INTEGER)
-    return sum + a * b;
-#else
-    return fma(a, b, sum);
-#endif
-}
 
 #if LANES == PARTS
 /* The same of whole numbers. */

@@ -5,7 +5,6 @@
  * points at about the same time. A pair of one set belongs to the point that comes first.
  */
 #include "opencl/rdf/near.cl"
-#include "opencl/rdf/ranges.cl"
 
 __kernel void rdf_cells_kernel(SETS, const struct guess g, __local uint *histogram)
 {

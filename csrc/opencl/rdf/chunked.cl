@@ -2,13 +2,11 @@
  * chunked.cl - rdf for CPU devices: a chunk of points a work-item, with counters of its own.
  *
  * A work-group is a work-item, whose counters are its local memory: no atomic but at the end.
- * WIDTH pairs at a time are vectors; their increments are one after the other, to COPIES of the
- * counters by turns, since an increment waits for the one before of the same counter.
- *
- * Images and bins are guessed. A vector of which a lane is in doubt is done again by the
- * definition, pair by pair.
+ * WIDTH pairs at a time are vectors; their increments go to COPIES of the counters by turns,
+ * since an increment waits for the one before of the same counter. Images and bins are guessed:
+ * a vector of which a lane is in doubt is done again by the definition.
  */
-#include "opencl/rdf/ranges.cl"
+#include "opencl/rdf/pairs.cl"
 
 #define VECTOR JOIN(BASE, WIDTH)
 #define VECTOR_LOAD(p) JOIN(vload, WIDTH)(0, p)

@@ -14,77 +14,29 @@
 /* The parts of a set's memory. */
 enum { KEY, RANK, START, POINTS, TYPES, SORTED_KEY, PARTS };
 
-/* As sorting.cl has it. */
-typedef struct places {
-    double row[9], low[3], per[3], most[3];
-    int32_t n[3], is_box;
-} places;
-
 /* A part of a plan. */
 typedef struct sorted_sets {
     gop_cl_build build; /* of the sorting */
     struct grid grid;
-    places places;
+    struct places places;
     int cells;
     int64_t at[2][PARTS]; /* of each set, in numbers behind the begin of scratch memory */
 } sorted_sets;
 
-/* The plan of every row. */
+/* What every row has in its plan. */
 typedef struct planned {
     gop_cl_build build;
     int64_t points, others; /* points of a step by others */
     int64_t each, chunk;    /* the same of a work-group */
     size_t histogram;       /* bytes of local memory, of counters */
     int group;              /* work-items of a group */
-    int is_guessed;         /* whether kernels are told the guess */
-    gop_bin_guess guess;
+    gop_bin_guess guess;    /* without rows: kernels are not told it */
     sorted_sets sorted;
 } planned;
 
-/* ---- what kernels are told ---- */
-
-static void define_points(const gop_ctx *ctx, const gop_task *task, gop_cl_build *build)
-{
-    const gop_pairs *p = &task->geometry.pairs;
-    gop_cl_define(build, "-DBASE=%s -DLANES=1 -DBOX=%d%s%s",
-                  task->in[0].dtype == GOP_FLOAT32 ? "float" : "double -DDOUBLE", p->box,
-                  p->types ? " -DTYPED" : "", p->box ? gop_cl_quotients(ctx) : "");
-}
-
-static struct call call_of(const gop_task *task)
-{
-    const gop_pairs *p = &task->geometry.pairs;
-    const gop_array *const out = &task->out[0];
-    return (struct call){.n = p->n,
-                         .n2 = p->n2,
-                         .out_row = out->strides[0] / 8,
-                         .out_col = out->strides[1] / 8,
-                         .bins = (int)p->bins,
-                         .types = p->types,
-                         .one_set = p->one_set,
-                         .counters = (int)(out->shape[0] * p->bins),
-                         .scale = (float)p->guess_scale,
-                         .shift = (float)(-p->guess_origin * p->guess_scale),
-                         .slack = (float)p->guess_slack};
-}
-
-/* 1 / length where that is a normal number, else infinite: kernels then divide. */
-static double reciprocal_of(double length)
-{
-    return length > 1e-30 && length < 1e30 ? 1 / length : HUGE_VAL;
-}
-
-static const gop_cl_names sorting = {.source = "rdf/sorting", .kernel = "rdf_clear_kernel"};
-
 /* ---- points sorted into the cells of a grid: the launches of sorting.cl ---- */
 
-/* Room for so many bytes. */
-static size_t room_for(size_t *end, int64_t bytes)
-{
-    const size_t at = *end;
-    *end = (at + (size_t)bytes + 255) / 256 * 256;
-    return at;
-}
+static const gop_cl_names sorting = {.source = "rdf/sorting", .kernel = "rdf_clear_kernel"};
 
 enum { BEHIND = 16, SCANNED = 256 }; /* numbers behind the last; work-items of the scan */
 
@@ -99,21 +51,18 @@ static double plan_sorting(const gop_ctx *ctx, const gop_task *task,
     gop_grid g = {.n = {1, 1, 1}, .span = 1, .cost = INFINITY};
     if (costs) g = gop_grid_choose(p, &near, costs);
     own->cells = g.n[0] * g.n[1] * g.n[2];
-    own->build = (gop_cl_build){&sorting, ""};
-    define_points(ctx, task, &own->build);
     gop_cl_define(&own->build, " -DGROUP=%d%s", gop_cl_group(ctx, SCANNED),
                   own->cells == 1 ? " -DONE" : "");
     own->grid.room[0] = (int)p->n + BEHIND;
     own->grid.room[1] = (int)(p->one_set ? p->n : p->n2) + BEHIND;
     own->places.is_box = p->box != 0;
     memcpy(own->places.row, p->cell, sizeof own->places.row);
-    for (int k = 0; k < 3; k++) {
-        own->grid.n[k] = own->places.n[k] = g.n[k];
-        own->grid.reach[k] = g.reach[k];
-        own->places.low[k] = g.low[k];
-        own->places.per[k] = g.per[k];
-        own->places.most[k] = g.most[k];
-    }
+    memcpy(own->places.most, g.most, sizeof g.most);
+    memcpy(own->places.low, g.low, sizeof g.low);
+    memcpy(own->places.per, g.per, sizeof g.per);
+    memcpy(own->places.n, g.n, sizeof g.n);
+    memcpy(own->grid.n, g.n, sizeof g.n);
+    memcpy(own->grid.reach, g.reach, sizeof g.reach);
     for (int row = 0; row < GRID_ROWS; row++) {
         own->grid.first[row] = (short)g.first[row];
         own->grid.last[row] = (short)g.last[row];
@@ -124,30 +73,23 @@ static double plan_sorting(const gop_ctx *ctx, const gop_task *task,
         const int64_t counts[PARTS] = {sorted, sorted, own->cells + 1, 3 * room, types, n};
         for (int part = 0; part < PARTS; part++) {
             const int64_t item = part == POINTS ? gop_cl_item(task->in[0].dtype) : 4;
-            own->at[k][part] = (int64_t)room_for(end, counts[part] * item) / item;
+            own->at[k][part] = (int64_t)*end / item;
+            *end += (size_t)gop_ceil(counts[part] * item, 256) * 256;
         }
     }
     if (p->one_set) memcpy(own->at[1], own->at[0], sizeof *own->at);
     return g.cost;
 }
 
-/* Scratch memory, as points are there, or as what else is. */
-static gop_array in_scratch(const gop_task *task, gop_dtype dtype)
-{
-    return gop_cl_in_scratch(task->scratch, 0, dtype,
-                             (int64_t)task->plan->scratch / gop_cl_item(dtype));
-}
-
 /* ---- launches ---- */
 
 /* Clears the counters. Of each set it finds where the points of each cell begin, and the place
  * of each point in its cell; then it brings all in this order. */
-static gop_status prepare(gop_ctx *ctx, const gop_task *task, const sorted_sets *own,
-                          const struct call *call)
+static gop_status prepare(gop_ctx *ctx, const gop_task *task, const struct call *call,
+                          const gop_array *ints, const gop_array *sorted)
 {
     const gop_pairs *p = &task->geometry.pairs;
-    const gop_array ints = in_scratch(task, GOP_INT32);
-    const gop_array sorted = in_scratch(task, task->in[0].dtype);
+    const sorted_sets *const own = &GOP_OWN(const planned, task->plan)->sorted;
     const int group = gop_cl_group(ctx, 64);
     if (call->counters > 0)
         GOP_TRY(GOP_CL_RUN(ctx, .build = &own->build, .items = call->counters, .group = group,
@@ -158,16 +100,13 @@ static gop_status prepare(gop_ctx *ctx, const gop_task *task, const sorted_sets 
         const int64_t *const at = own->at[k];
         /* Labels, or what stands for them where there are none. */
         const gop_array *const types = &task->in[!p->types ? 1 : p->one_set ? 2 : 3 + k];
-        const struct set set = {.row = k ? p->row2 : p->row,
-                                .col = k ? p->col2 : p->col,
-                                .type_row = types->strides[0] / 4,
-                                .n = own->grid.room[k] - BEHIND,
-                                .room = own->grid.room[k],
-                                .cells = own->cells};
+        const struct set set = {k ? p->row2 : p->row,  k ? p->col2 : p->col,
+                                types->strides[0] / 4, own->grid.room[k] - BEHIND,
+                                own->grid.room[k],     own->cells};
         const gop_cl_operand points = GOP_CL_READS(&task->in[k ? 2 : 0]);
-        const gop_cl_operand key = GOP_CL_WRITES_AT(&ints, at[KEY]);
-        const gop_cl_operand rank = GOP_CL_WRITES_AT(&ints, at[RANK]);
-        const gop_cl_operand start = GOP_CL_WRITES_AT(&ints, at[START]);
+        const gop_cl_operand key = GOP_CL_WRITES_AT(ints, at[KEY]);
+        const gop_cl_operand rank = GOP_CL_WRITES_AT(ints, at[RANK]);
+        const gop_cl_operand start = GOP_CL_WRITES_AT(ints, at[START]);
         const gop_cl_launch step[] = {
             {.kernel = "rdf_zero_kernel", .items = own->cells + 1, .operand = {start}},
             {.kernel = "rdf_place_kernel",
@@ -178,9 +117,9 @@ static gop_status prepare(gop_ctx *ctx, const gop_task *task, const sorted_sets 
             {.kernel = "rdf_scatter_kernel",
              .items = set.room,
              .operand = {points, GOP_CL_READS(types), key, rank, start,
-                         GOP_CL_WRITES_AT(&sorted, at[POINTS]),
-                         GOP_CL_WRITES_AT(&ints, at[TYPES]),
-                         GOP_CL_WRITES_AT(&ints, at[SORTED_KEY])}}};
+                         GOP_CL_WRITES_AT(sorted, at[POINTS]),
+                         GOP_CL_WRITES_AT(ints, at[TYPES]),
+                         GOP_CL_WRITES_AT(ints, at[SORTED_KEY])}}};
         for (int i = own->cells > 1 ? 0 : 3; i < 4; i++) {
             gop_cl_launch l = step[i];
             l.build = &own->build;
@@ -197,17 +136,31 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const planned *const own = GOP_OWN(const planned, task->plan);
     const gop_pairs *p = &task->geometry.pairs;
-    const struct call call = call_of(task);
+    const gop_array *const out = &task->out[0];
+    const struct call call = {p->n,
+                              p->n2,
+                              out->strides[0] / 8,
+                              out->strides[1] / 8,
+                              (int)p->bins,
+                              p->types,
+                              p->one_set,
+                              (int)(out->shape[0] * p->bins),
+                              (float)p->guess_scale,
+                              (float)(-p->guess_origin * p->guess_scale),
+                              (float)p->guess_slack};
     const double *c = p->cell, *const m = GOP_FRAMES(task)->middle;
-    const double per[] = {reciprocal_of(c[0]), reciprocal_of(c[4]), reciprocal_of(c[8])};
-    const double box[] = {c[0],   c[3],   c[4],   c[6], c[7], c[8],
-                          per[0], per[1], per[2], m[0], m[1], m[2]};
+    double box[12] = {c[0], c[3], c[4], c[6], c[7], c[8], 0, 0, 0, m[0], m[1], m[2]};
+    for (int k = 0; k < 3; k++) /* reciprocals; kernels divide by what is not normal */
+        box[6 + k] = c[4 * k] > 1e-30 && c[4 * k] < 1e30 ? 1 / c[4 * k] : HUGE_VAL;
     float narrow[12];
-    const gop_array ints = in_scratch(task, GOP_INT32);
-    const gop_array sorted = in_scratch(task, task->in[0].dtype);
+    const gop_dtype dtype = task->in[0].dtype;
+    const int64_t bytes = (int64_t)task->plan->scratch;
+    const gop_array ints = gop_cl_in_scratch(task->scratch, 0, GOP_INT32, bytes / 4);
+    const gop_array sorted =
+        gop_cl_in_scratch(task->scratch, 0, dtype, bytes / gop_cl_item(dtype));
     const int64_t(*const at)[PARTS] = own->sorted.at;
     const int64_t columns = gop_ceil(p->n2, own->others);
-    if (step == 0) GOP_TRY(prepare(ctx, task, &own->sorted, &call));
+    if (step == 0) GOP_TRY(prepare(ctx, task, &call, &ints, &sorted));
     if (p->n == 0 || p->n2 == 0) return GOP_OK;
     struct range r = {.i0 = step / columns * own->points,
                       .j0 = step % columns * own->others,
@@ -225,10 +178,10 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
                     GOP_CL_READS_AT(&ints, at[0][SORTED_KEY]),
                     GOP_CL_READS_AT(&sorted, at[1][POINTS]),
                     GOP_CL_READS_AT(&ints, at[1][TYPES]), GOP_CL_READS_AT(&ints, at[1][START]),
-                    GOP_CL_READS(&task->in[1]), GOP_CL_WRITES(&task->out[0])},
-        .value = {GOP_CL_VALUE(call), gop_cl_numbers(task->in[0].dtype, 12, box, narrow),
-                  GOP_CL_VALUE(r), GOP_CL_VALUE(own->sorted.grid),
-                  GOP_CL_VALUE_IF(own->is_guessed, own->guess), GOP_CL_LOCAL(own->histogram)});
+                    GOP_CL_READS(&task->in[1]), GOP_CL_WRITES(out)},
+        .value = {GOP_CL_VALUE(call), gop_cl_numbers(dtype, 12, box, narrow), GOP_CL_VALUE(r),
+                  GOP_CL_VALUE(own->sorted.grid), GOP_CL_VALUE_IF(own->guess.rows, own->guess),
+                  GOP_CL_BYTES(own->histogram, NULL)});
 }
 
 /* ---- plans: what they have in common ---- */
@@ -249,11 +202,13 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, int64_t group,
         task->out[0].shape[0] * p->bins > INT32_MAX / 2)
         return gop_cl_refuse(&own->build,
                              "takes sets of up to 2^30 points and as many counters");
-    GOP_TRY(gop_cl_need_double(ctx, "rdf", dtype, gop_cl_is_double(dtype)));
-    if (p->box) GOP_TRY(gop_cl_need_quotients(ctx, "rdf", dtype));
+    GOP_TRY(gop_cl_begin(ctx, "rdf", dtype,
+                         gop_cl_doubles(dtype) | (p->box ? GOP_CL_QUOTIENTS : 0), &own->build));
+    gop_cl_define(&own->build, " -DLANES=1 -DBOX=%d%s", p->box, p->types ? " -DTYPED" : "");
     *own = (planned){.build = own->build, .group = gop_cl_group(ctx, group)};
     own->each = (int64_t)own->group * held;
-    define_points(ctx, task, &own->build);
+    own->sorted.build = own->build;
+    own->sorted.build.names = &sorting;
     plan->launch = launch;
     plan->scratch = 0;
     plan->cost = (float)plan_sorting(ctx, task, costs, &own->sorted, &plan->scratch);
@@ -302,7 +257,6 @@ static gop_status plan_counters(const gop_ctx *ctx, const gop_task *task, planne
         g->rows = (int)p->bins + 1;
         g->outside = (unsigned)p->bins;
     }
-    own->is_guessed = 1;
     if (p->box) gop_guess_box(g, p->cell, f->guess_margin[0], f->guess_margin[1]);
     const int64_t counters =
         types < 1 << 12 ? types * types * g->rows * (int64_t)sizeof(uint32_t) : INT32_MAX;
@@ -310,7 +264,8 @@ static gop_status plan_counters(const gop_ctx *ctx, const gop_task *task, planne
     while (copies > 1 && copies * counters > ROOM) copies /= 2;
     own->histogram = (size_t)(counters * copies);
     gop_cl_define(&own->build, " -DGROUP=%d -DCOPIES=%d%s%s", own->group, copies,
-                  is_even ? " -DEVEN" : "", gop_cl_registers(ctx, " -DNVIDIA"));
+                  is_even ? " -DEVEN" : "",
+                  gop_cl_has(ctx, GOP_CL_REGISTERS) ? " -DNVIDIA" : "");
     return gop_cl_need_group(ctx, &own->build, own->group,
                              counters * copies + TILE * own->group + OWN);
 }
@@ -348,7 +303,7 @@ static gop_status cells(const gop_ctx *ctx, const gop_task *task, gop_plan *plan
 {
     static const gop_grid_costs costs = {20.0, 0.0, 15.0, 0.0, 1.0, 1};
     planned *const own = GOP_OWN(planned, plan);
-    if (!gop_cl_has_double(ctx))
+    if (!gop_cl_has(ctx, GOP_CL_DOUBLE))
         return gop_cl_refuse(&own->build,
                              "needs float64 for places in its grid, which %s has not; kernel "
                              "'guessed' takes all pairs",
@@ -374,7 +329,7 @@ static gop_status chunked(const gop_ctx *ctx, const gop_task *task, gop_plan *pl
     };
     const gop_pairs *p = &task->geometry.pairs;
     const int64_t bytes = task->out[0].shape[0] * (p->bins + 1) * (int64_t)sizeof(uint32_t);
-    const int has_cells = task->tune[0] && gop_cl_has_double(ctx);
+    const int has_cells = task->tune[0] && gop_cl_has(ctx, GOP_CL_DOUBLE);
     planned *const own = GOP_OWN(planned, plan);
     GOP_TRY(begin(ctx, task, 1, 1, has_cells ? &costs : NULL, plan));
     const int one = own->sorted.cells == 1, width = one ? 16 : 8; /* runs of cells are short */
@@ -410,9 +365,8 @@ static int are_near_pairs_few(const gop_ctx *ctx, const gop_task *task, const go
         .lecture = "radial distribution function", .tunables = {GOP_CL_GROUP}, \
         .dtypes = GOP_CL_REALS) \
     ROW(op, stem, guessed, guessed, \
-        .note = "a tile of points and the counters in local memory, in several copies, and " \
-                "points in registers; bins are guessed in float32 and counted without a " \
-                "branch; only near an edge the definition is computed", \
+        .note = "points in registers, copies of the counters in local memory; bins are guessed " \
+                "in float32 and counted without a branch, and put right near an edge", \
         .lecture = "radial distribution function", \
         .tunables = {{"points", 4, {4, 2, 1, 8}}, {"group", 4, {128, 64, 256, 512}}}, \
         .dtypes = GOP_CL_REALS) \
@@ -426,9 +380,8 @@ static int are_near_pairs_few(const gop_ctx *ctx, const gop_task *task, const go
         .dtypes = GOP_CL_REALS)
 #define CANDIDATES(op) \
     {.row = &op##_chunked_row, .suits = gop_cl_suits_cpu, .when = "CPU devices", \
-     .why = "20,000 points float32: 0.81 to 0.86 of the cpu backend's speed with and without " \
-            "a box, 0.4 with r_max a twentieth of it: PoCL 3.1 on two cores of an AMD EPYC, " \
-            "2026-11-28"}, \
+     .why = "20,000 points float32 0.81 to 0.86 of the cpu backend's speed: PoCL 3.1 on two " \
+            "cores of an AMD EPYC, 2026-11-28"}, \
     {.row = &op##_cells_row, \
      .when = "r_max so short that pairs of near cells cost less than all pairs", \
      .why = "the cuda backend's rule; 1,000,000 points to a twentieth 0.58 of its speed: " \
@@ -439,6 +392,5 @@ static int are_near_pairs_few(const gop_ctx *ctx, const gop_task *task, const go
             "200,000 1.01: NVIDIA's OpenCL on an H200, 2026-11-29"}, \
     {.row = &op##_naive_row, \
      .why = "takes all that is left: counters that local memory has no room for"},
-/* clang-format on */
 
 GOP_CL_LADDER(rdf, rdf, ROWS, CANDIDATES);

@@ -26,8 +26,6 @@ struct guess {
 #define OF_TYPE(type, g) 0
 #endif
 
-/* ---- the guess ---- */
-
 /* Relative to the middle of all; with it, where the counters of its type begin. */
 static float4 narrow(struct point p, const struct box box, uint of_type)
 {
@@ -84,8 +82,6 @@ static int is_near_edge(uint place, const struct guess *g)
     return (place & g->fraction) < g->near;
 }
 
-/* ---- the row ---- */
-
 /* Of an r2 that the definition gave. */
 static uint settled(BASE r2, __global const BASE *t, const struct call c, const struct guess *g)
 {
@@ -96,8 +92,6 @@ static uint settled(BASE r2, __global const BASE *t, const struct call c, const 
     return (uint)bin_of(r2, t, c.bins, (int)g->outside);
 #endif
 }
-
-/* ---- counters ---- */
 
 #define COUNTER(histogram, at) ((__local uint *)((__local uchar *)(histogram) + (at)))
 

@@ -4,8 +4,8 @@
  * Defined by the build: BASE, the points' type; BOX, 0 none, 1 right-angled, 2 triclinic; TYPED
  * where points have types. docs/numerics.md states every rounding.
  */
-#include "opencl/divide.cl"
 #include "opencl/told.h"
+#include "opencl/vector.cl"
 
 struct box {
     BASE ax, bx, by, cx, cy, cz, per_ax, per_by, per_cz, middle_x, middle_y, middle_z;
@@ -15,8 +15,6 @@ struct point {
     BASE x, y, z;
     int type;
 };
-
-/* ---- operands ---- */
 
 /* Of every kernel: both sets as sorting.cl leaves them, with the cells that points of the first
  * are in, and where those of the second begin. */
@@ -39,8 +37,6 @@ static struct point point_at(__global const BASE *p, long room, __global const i
 #endif
     };
 }
-
-/* ---- r2 ---- */
 
 /* 1.5 * 2^23 or 2^52: what is added to it is rounded to an integer. */
 #if defined(DOUBLE)
@@ -82,8 +78,6 @@ static BASE square(const struct point a, const struct point b, const struct box 
     return (dx * dx + dy * dy) + dz * dz;
 }
 
-/* ---- its bin ---- */
-
 /* The largest k with t[k] <= r2, by halving; `none` for r2 outside of the edges. */
 static int bin_of(BASE r2, __global const BASE *t, int bins, int none)
 {
@@ -108,12 +102,39 @@ static int row_of(int s, int t, int types)
 #endif
 }
 
-/* ---- its counter ---- */
-
 /* Adds to a counter of 64 bits by atomics of 32, which every device has: where the low half
  * wraps, one is carried. */
 static void count(__global uint *out, const struct call c, int row, int bin, uint times)
 {
     volatile __global uint *const low = out + 2 * (row * c.out_row + bin * c.out_col);
     if (atomic_add(low, times) > 0xffffffffu - times) atomic_inc(low + 1);
+}
+
+/* i modulo n, for i from -n to 2*n - 1. */
+static int wrapped(int i, int n)
+{
+    return i < 0 ? i + n : i < n ? i : i - n;
+}
+
+/* The near cells of one: rows of them along the axis a, and of each row the points that follow
+ * each other, which are at most three runs. */
+#define FOR_RUNS(g, cell, start, j, j1)                                                        \
+    for (int oz = -(g).reach[2]; oz <= (g).reach[2]; oz++)                                     \
+        for (int oy = -(g).reach[1]; oy <= (g).reach[1]; oy++)                                 \
+            for (int shift = -(g).n[0], j, j1; shift <= (g).n[0]; shift += (g).n[0])           \
+                if (run_of(g, cell, start, oz, oy, shift, &j, &j1))
+
+static int run_of(const struct grid g, int cell, __global const int *start, int oz, int oy,
+                  int shift, int *j, int *j1)
+{
+    const int n = g.n[0], x = cell % n, rest = cell / n;
+    const int row = (oz + g.reach[2]) * (2 * g.reach[1] + 1) + oy + g.reach[1];
+    const int low = max(x + g.first[row] - shift, 0);
+    const int high = min(x + g.last[row] - shift, n - 1);
+    if (g.first[row] > g.last[row] || low > high) return 0;
+    const int z = wrapped(rest / g.n[1] + oz, g.n[2]), y = wrapped(rest % g.n[1] + oy, g.n[1]);
+    const int base = (z * g.n[1] + y) * n;
+    *j = start[base + low];
+    *j1 = start[base + high + 1];
+    return *j < *j1;
 }

@@ -3,10 +3,10 @@
  * has, where it begins, and each point to its place.
  *
  * The order within a cell is left to chance: whole numbers do not show it. With one cell, ONE,
- * nothing is counted, points stay in their order and float64 is not needed: so those of all
- * kernels lie alike.
+ * points stay in their order, which needs no float64: so those of all kernels lie alike.
  */
-#if !defined(ONE) && !defined(DOUBLE)
+#if !defined(ONE)
+#define PLACES
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
 #include "opencl/rdf/pairs.cl"
@@ -18,11 +18,6 @@ __kernel void rdf_zero_kernel(TO(int, start), const struct set set)
 }
 
 #if !defined(ONE)
-struct places {
-    double row[9], low[3], per[3], most[3];
-    int n[3], is_box;
-};
-
 /* As gop_grid_place. */
 static int place_of(const struct places g, int axis, double s)
 {

@@ -1,12 +1,11 @@
 /*
- * atomic.cl - reduce: work-groups add to one number.
+ * atomic.cl - reduce: work-groups add to one number, without a second pass over partial sums.
  *
- * No second pass over partial sums: each group adds its own to the result. OpenCL 1.2 adds no
- * float atomically, but exchanges a word if it is still what it was: whoever finds that another
- * came first tries again. Who comes first is added first, so the last bits may change from run
- * to run.
+ * OpenCL 1.2 adds no float atomically, but exchanges a word if it is still what it was: whoever
+ * finds that another came first tries again. The order may change from run to run, and with it
+ * the last bits.
  */
-#include "opencl/reduce/lecture.cl"
+#include "opencl/reduce/cascaded.cl"
 
 __kernel void reduce_atomic_kernel(LECTURE)
 {

@@ -3,9 +3,8 @@
  *
  * A vector is ITEMS elements side by side, as many as make an accumulator of 64 bytes: the
  * processor's registers. Where the elements of an output are neighbours, a vector has some of
- * its lanes; where outputs are, as in sums of columns (COLUMNS), it has some outputs. No local
- * memory, which on a CPU is memory like any other. A build has one of the two kernels, since
- * drivers take seconds for all that is in a source.
+ * its lanes; where outputs are, as in sums of columns (COLUMNS), it has some outputs. A build
+ * has one of the two kernels, since drivers take seconds for all that is in a source.
  */
 #include "opencl/reduce/finish.cl"
 #if defined(FEW)

@@ -1,7 +1,6 @@
 /*
  * finish.cl - where elements lie, and what a root becomes.
  */
-#include "opencl/divide.cl"
 #include "opencl/reduce/map.cl"
 
 #define OPERANDS_TOLD 3
@@ -20,8 +19,6 @@
 #define OPERANDS TO(OUT, out), FROM(BASE, a), FROM(uchar, where), TO(uchar, scratch)
 #define ARGUMENTS out, out_at, a, a_at, where, where_at, scratch, scratch_at
 #define PARTIAL ((__global ONE *)(scratch + scratch_at * 16))
-
-/* ---- places ---- */
 
 struct at {
     long in, where, out;
@@ -46,14 +43,6 @@ static struct at element(const struct shape *g, long k)
     return at_of(g, KEPT, KEPT + REDUCED, k);
 }
 
-/* ---- from a root to an output ---- */
-
-#if LANES == 1
-#define FIRST(v) (v)
-#else
-#define FIRST(v) ((v).s0)
-#endif
-
 /* A part of the initial value; no number is longer than its bits are. */
 #define INITIAL(type, part) (((const type *)&w->initial[part])[0])
 
@@ -73,9 +62,8 @@ static void finish(OPERANDS, const struct shape *g, const struct work *w, struct
     else *out = LOAD(a_at + at.in + element(g, root.k).in, a);
 #elif defined(EXTREME)
     const BASE initial = INITIAL(BASE, 0);
-    WIDE(ITEMS, BASE) all = initial;
-    const ACC first = FIRST(key_of(all, w->flags));
-    *out = w->has_initial && first <= root ? initial : from_key(root, w->flags);
+    const KEYS first = key_of((WIDE(ITEMS, BASE))initial, w->flags);
+    *out = w->has_initial && *(const ACC *)&first <= root ? initial : from_key(root, w->flags);
 #else
     ONE start = (ONE)INITIAL(ACC, 0);
 #if PAIRS == 2
@@ -96,12 +84,9 @@ static void finish(OPERANDS, const struct shape *g, const struct work *w, struct
 #endif
     }
 #endif
-#if defined(HALF) || defined(BFLOAT)
-#if defined(SQUARES)
-    *out = root;
-#else
-    *out = FIRST(narrow((OF(float))root));
-#endif
+#if (defined(HALF) || defined(BFLOAT)) && !defined(SQUARES)
+    const V narrowed = narrow((OF(float))root);
+    *out = *(const BASE *)&narrowed;
 #else
     *out = root;
 #endif

@@ -25,8 +25,7 @@ typedef struct reduce_job {
 } reduce_job;
 
 typedef struct planned {
-    reduce_job job, counting;
-    int counts; /* whether there is the second one */
+    reduce_job job, counting; /* the second one has groups if there is one */
 } planned;
 
 /* A row's part: work and groups of a job, and what its build defines besides. */
@@ -70,36 +69,21 @@ static making making_of(gop_reduce_op op, gop_dtype dtype)
                     is_whole(dtype) ? "double" : number, real_bytes, kind->parts};
 }
 
-static int needs_double(gop_reduce_op op, gop_dtype dtype)
-{
-    return gop_cl_is_double(dtype) || (is_whole(dtype) && (op == GOP_MEAN || op == GOP_SUMSQ));
-}
-
-/* ---- initial, as bits of the accumulator or, of extremes, of the element ---- */
-
-static uint64_t bits_of(gop_dtype dtype, double value)
-{
-    uint64_t bits;
-    if (dtype == GOP_FLOAT16) return gop_f16_store((float)value);
-    if (dtype == GOP_BFLOAT16) return gop_bf16_store((float)value);
-    if (dtype == GOP_FLOAT32 || dtype == GOP_COMPLEX64) return gop_float_bits((float)value);
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
+/* The initial value as bits of the accumulator or, of extremes, of the element. */
 static void set_initial(const gop_task *task, struct work *w)
 {
     const gop_reduce_params *const p = &task->call->params.reduce;
     const int is_extreme = p->op == GOP_MIN || p->op == GOP_MAX;
-    gop_dtype dtype = task->in[0].dtype;
+    const gop_dtype dtype = task->in[0].dtype;
     w->has_initial = p->has_initial;
-    if (is_whole(dtype)) {
-        w->initial[0] = p->initial.u;
-        if (dtype == GOP_BOOL && is_extreme) w->initial[0] = p->initial.u != 0;
-        return;
+    memcpy(w->initial, &p->initial, sizeof w->initial); /* integers and float64 are that */
+    if (dtype == GOP_BOOL && is_extreme) w->initial[0] = p->initial.u != 0;
+    for (int part = 0; part < 2 && !is_whole(dtype) && !gop_cl_doubles(dtype); part++) {
+        const float value = (float)p->initial.f[part];
+        w->initial[part] = is_extreme && dtype == GOP_FLOAT16    ? gop_f16_store(value)
+                           : is_extreme && dtype == GOP_BFLOAT16 ? gop_bf16_store(value)
+                                                                 : gop_float_bits(value);
     }
-    if (!is_extreme && (dtype == GOP_FLOAT16 || dtype == GOP_BFLOAT16)) dtype = GOP_FLOAT32;
-    for (int part = 0; part < 2; part++) w->initial[part] = bits_of(dtype, p->initial.f[part]);
 }
 
 /* ---- jobs ---- */
@@ -122,13 +106,15 @@ static void set_counting(struct shape *s)
         s->axes.stride[0][d] = stride;
 }
 
-static void plan_job(const gop_ctx *ctx, const gop_task *task, gop_reduce_op op,
-                     gop_dtype dtype, int bytes, sharing share, reduce_job *job)
+static gop_status plan_job(const gop_ctx *ctx, const gop_task *task, gop_reduce_op op,
+                           gop_dtype dtype, int bytes, sharing share, reduce_job *job)
 {
+    static const char *const names_of[] = {"sum", "prod", "min",    "max",    "mean",
+                                           "any", "all",  "argmin", "argmax", "reduce"};
     const making m = making_of(op, dtype);
-    const gop_cl_kind *const kind = &gop_cl_kinds[dtype];
     const struct shape *const s = &job->shape;
-    const int is_best = strncmp(m.word, "BEST", 4) == 0, parts = kind->parts;
+    const int is_best = strncmp(m.word, "BEST", 4) == 0, parts = gop_cl_kinds[dtype].parts;
+    const int by_double = is_whole(dtype) && (op == GOP_MEAN || op == GOP_SUMSQ);
     job->items = bytes && !is_best ? bytes / (m.bytes * m.pairs) : 1;
     if (job->items * parts > 16) job->items = 16 / parts; /* no vector is longer */
     job->work.leaves = gop_ceil(s->count, LEAF);
@@ -137,13 +123,16 @@ static void plan_job(const gop_ctx *ctx, const gop_task *task, gop_reduce_op op,
     gop_cl_define(&job->build, " -DITEMS=%d -DLANES=%d -DRLANES=%d ", job->items,
                   job->items * parts, job->items * m.pairs);
     job->shared = strlen(job->build.options);
-    gop_cl_define(&job->build, "-DBASE=%s -D%s -D%s -DACC=%s -DOUT=%s -DINDEX=%s%s%s",
-                  kind->base, kind->word, m.word, m.accumulator, m.out,
-                  gop_cl_index(gop_larger(s->outputs, s->count)),
-                  needs_double(op, dtype) ? " -DDOUBLE" : "", gop_cl_quotients(ctx));
-    gop_cl_define(&job->build, " -DROOT_GROUP=%d", job->group);
+    GOP_TRY(gop_cl_begin(ctx, names_of[op], dtype,
+                         (by_double ? GOP_CL_DOUBLE : gop_cl_doubles(dtype)) |
+                             (op == GOP_MEAN ? GOP_CL_QUOTIENTS : 0),
+                         &job->build));
+    gop_cl_define(&job->build, " -D%s -DACC=%s -DOUT=%s -DINDEX=%s -DROOT_GROUP=%d", m.word,
+                  m.accumulator, m.out, gop_cl_index(gop_larger(s->outputs, s->count)),
+                  job->group);
     if (job->work.team)
         gop_cl_define(&job->build, " -DKEPT=%d -DREDUCED=%d", (int)s->kept, (int)s->reduced);
+    return GOP_OK;
 }
 
 static size_t partial_bytes(const reduce_job *job)
@@ -187,7 +176,7 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     /* What a call has not is another operand, which the kernel does not read there. */
     const gop_array *const mask = &task->in[p->job.work.has_where ? 1 : 0];
     (void)step;
-    if (p->counts) {
+    if (p->counting.groups) {
         const gop_array counts = gop_cl_in_scratch(
             task->scratch, (size_t)p->job.work.counts * 8, GOP_INT64, p->job.shape.outputs);
         GOP_TRY(run_job(ctx, &p->counting, &counts, mask, mask, &scratch));
@@ -200,17 +189,12 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 static gop_status plan_of(const gop_ctx *ctx, const gop_task *task, int bytes, sharing share,
                           gop_plan *plan)
 {
-    static const char *const names_of[] = {"sum", "prod", "min",    "max",    "mean",
-                                           "any", "all",  "argmin", "argmax", "reduce"};
     planned *const p = GOP_OWN(planned, plan);
     const gop_reduction *const g = &task->geometry.reduction;
     const gop_reduce_params *const params = &task->call->params.reduce;
     const gop_dtype dtype = task->in[0].dtype;
     reduce_job *const job = &p->job;
     const int64_t *const stride[] = {g->out, g->in, g->where};
-    GOP_TRY(
-        gop_cl_need_double(ctx, names_of[params->op], dtype, needs_double(params->op, dtype)));
-    if (params->op == GOP_MEAN) GOP_TRY(gop_cl_need_quotients(ctx, names_of[GOP_MEAN], dtype));
     *p = (planned){.job.build = job->build, .counting.build = job->build};
     plan->launch = launch;
     job->shape = (struct shape){g->kept, g->reduced, g->outputs, g->count, {0}};
@@ -222,17 +206,16 @@ static gop_status plan_of(const gop_ctx *ctx, const gop_task *task, int bytes, s
     if (params->op == GOP_MAX || params->op == GOP_ARGMAX || params->op == GOP_ANY)
         job->work.flags |= FLIP;
     if (is_position(params->op) || gop_cl_kinds[dtype].parts == 2) job->work.flags |= VALUE;
-    plan_job(ctx, task, params->op, dtype, bytes, share, job);
+    GOP_TRY(plan_job(ctx, task, params->op, dtype, bytes, share, job));
     job->work.counts = -1;
     plan->scratch = partial_bytes(job);
     if (params->op != GOP_MEAN || !params->has_where) return GOP_OK;
-    p->counts = 1;
     p->counting.shape = job->shape;
     p->counting.work.counts = -1;
     set_counting(&p->counting.shape);
-    plan_job(ctx, task, GOP_SUM, GOP_BOOL, bytes, share, &p->counting);
-    const size_t counting = partial_bytes(&p->counting);
-    if (counting > plan->scratch) plan->scratch = counting;
+    GOP_TRY(plan_job(ctx, task, GOP_SUM, GOP_BOOL, bytes, share, &p->counting));
+    if (partial_bytes(&p->counting) > plan->scratch)
+        plan->scratch = partial_bytes(&p->counting);
     job->work.counts = (int64_t)plan->scratch / 8;
     plan->scratch += (size_t)g->outputs * 8;
     return GOP_OK;
@@ -244,17 +227,11 @@ static gop_status plan_of(const gop_ctx *ctx, const gop_task *task, int bytes, s
  * scratch memory. int32 is summed as int64. The order of the additions depends on the groups.
  */
 
-typedef struct lesson {
-    gop_cl_build build;
-    int64_t groups;
-    int group;
-} lesson;
-
 /* From n numbers at `from` to the sums of `groups` groups. */
 static gop_status sum_groups(gop_ctx *ctx, const gop_task *task, const gop_array *to,
                              const gop_array *from, int64_t n, int64_t groups)
 {
-    const lesson *const own = GOP_OWN(const lesson, task->plan);
+    const reduce_job *const own = GOP_OWN(const reduce_job, task->plan);
     gop_cl_build build = own->build;
     gop_cl_define(&build, "-DT=%s -DR=%s -DGROUP=%d%s", gop_cl_kinds[from->dtype].base,
                   gop_cl_kinds[to->dtype].base, own->group,
@@ -269,16 +246,14 @@ static gop_status sum_groups(gop_ctx *ctx, const gop_task *task, const gop_array
 static gop_status launch_lesson(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const int64_t n = task->geometry.reduction.count;
-    const int64_t groups = GOP_OWN(const lesson, task->plan)->groups;
+    const int64_t groups = GOP_OWN(const reduce_job, task->plan)->groups;
     const gop_array *const out = &task->out[0], *const in = &task->in[0];
     const gop_array sums = gop_cl_in_scratch(task->scratch, 0, out->dtype, groups);
+    const int adds = !task->plan->scratch;
     (void)step;
-    if (!task->plan->scratch) {
-        GOP_TRY(sum_groups(ctx, task, out, in, 0, 1));
-        return sum_groups(ctx, task, out, in, n, groups);
-    }
-    GOP_TRY(sum_groups(ctx, task, &sums, in, n, groups));
-    return sum_groups(ctx, task, out, &sums, groups, 1);
+    if (adds) GOP_TRY(sum_groups(ctx, task, out, in, 0, 1));
+    GOP_TRY(sum_groups(ctx, task, adds ? out : &sums, in, n, groups));
+    return adds ? GOP_OK : sum_groups(ctx, task, out, &sums, groups, 1);
 }
 
 /* As many groups as fit the device. Refuses all but the sum of a whole contiguous array.
@@ -288,13 +263,15 @@ static gop_status by_adding_groups(const gop_ctx *ctx, const gop_task *task, gop
     enum { EACH = 4096, GROUPS = 8 }; /* numbers of a group at least; groups of a unit */
     const gop_reduction *const g = &task->geometry.reduction;
     const gop_reduce_params *const params = &task->call->params.reduce;
-    lesson *const own = GOP_OWN(lesson, plan);
+    reduce_job *const own = GOP_OWN(reduce_job, plan);
+    gop_cl_build unused = {0};
     if (params->op != GOP_SUM || params->has_where || params->has_initial)
         return gop_cl_refuse(&own->build, "only sums, without where or initial");
     if (g->outputs != 1 || g->count == 0 || g->reduced > 1 ||
         (g->reduced == 1 && g->in[0] != 1))
         return gop_cl_refuse(&own->build, "sums one whole contiguous array that is not empty");
-    GOP_TRY(gop_cl_need_double(ctx, "sum", GOP_FLOAT64, task->in[0].dtype == GOP_FLOAT64));
+    GOP_TRY(gop_cl_begin(ctx, "sum", task->in[0].dtype, gop_cl_doubles(task->in[0].dtype),
+                         &unused));
     own->groups = gop_smaller(gop_ceil(g->count, EACH), ctx->info.processors * GROUPS);
     own->group = 1;
     while (own->group * 2 <= gop_cl_group(ctx, task->tune[0])) own->group *= 2;
@@ -305,7 +282,7 @@ static gop_status by_adding_groups(const gop_ctx *ctx, const gop_task *task, gop
 static gop_status by_groups(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     GOP_TRY(by_adding_groups(ctx, task, plan));
-    plan->scratch = (size_t)GOP_OWN(const lesson, plan)->groups * 8;
+    plan->scratch = (size_t)GOP_OWN(const reduce_job, plan)->groups * 8;
     return GOP_OK;
 }
 
@@ -405,47 +382,19 @@ static gop_status by_teams(const gop_ctx *ctx, const gop_task *task, gop_plan *p
 
 /* ---- chunked: vectors, for CPUs ---- */
 
-enum {
-    VECTOR = 64,          /* bytes of an accumulator's vector */
-    CHUNKS_PER_UNIT = 16, /* as gop_cl_chunk has it */
-};
+enum { VECTOR = 64 }; /* bytes of an accumulator's vector */
 
-/* How many of `all` pieces a work-item takes. */
-static void deal(const gop_ctx *ctx, reduce_job *job, int64_t all, int64_t elements)
+/* Strips of columns, whose vectors are no longer than a line, but of narrow arrays. */
+static int64_t strips_of(reduce_job *job, int strip)
 {
-    job->work.each = gop_cl_chunk(ctx, all, elements);
-    job->groups = gop_ceil(all, job->work.each);
-    job->group = 1;
-}
-
-static void share_rows(const gop_ctx *ctx, reduce_job *job, int64_t wanted)
-{
-    const int64_t outputs = job->shape.outputs;
-    int node_leaves = 0;
-    set_nodes(&job->work, 0);
-    while (job->work.nodes > 1 && outputs * job->work.nodes > wanted)
-        set_nodes(&job->work, ++node_leaves);
-    deal(ctx, job, outputs * job->work.nodes, gop_ceil(job->shape.count, job->work.nodes));
-}
-
-static void share_columns(const gop_ctx *ctx, reduce_job *job, int64_t wanted, int strip)
-{
-    enum { MOST_LEAVES = 6 }; /* a node of columns is 2^6 leaves at most */
     const struct shape *const s = &job->shape;
     const int64_t inner = s->kept - 1, line = s->axes.extent[inner];
     const int is_narrow = s->count >= LEAF && s->reduced == 1 &&
                           s->axes.stride[1][inner] == 1 && s->axes.stride[1][s->kept] == line &&
                           !job->work.has_where;
     while (job->items > line && !is_narrow) job->items /= 2;
-    const int64_t across = (int64_t)strip * job->items;
-    const int64_t strips = s->outputs / line * gop_ceil(line, across);
-    int node_leaves = MOST_LEAVES;
     while (job->work.turns < LANES && job->work.turns < s->count) job->work.turns *= 2;
-    set_nodes(&job->work, node_leaves);
-    while (node_leaves > 0 && strips * job->work.nodes < wanted)
-        set_nodes(&job->work, --node_leaves);
-    deal(ctx, job, strips * job->work.nodes,
-         gop_ceil(s->count, job->work.nodes) * (line < across ? line : across));
+    return s->outputs / line * gop_ceil(line, (int64_t)strip * job->items);
 }
 
 /* Whether outputs of a few elements lie one after the other, and vectors of them can be turned
@@ -462,16 +411,24 @@ static int are_turned(const gop_task *task, const reduce_job *job)
 
 static void share_chunks(const gop_ctx *ctx, const gop_task *task, reduce_job *job)
 {
-    enum { FEW = 64 }; /* elements of an output: many outputs then go side by side */
+    enum { FEW = 64 };        /* elements of an output: many outputs then go side by side */
+    enum { MOST_LEAVES = 6 }; /* a node of columns is 2^6 leaves at most */
     const struct shape *const s = &job->shape;
-    const int64_t wanted = (int64_t)ctx->info.processors * CHUNKS_PER_UNIT;
+    struct work *const w = &job->work;
+    const int64_t wanted = (int64_t)ctx->info.processors * GOP_CL_CHUNKS;
     const int of_best = job->items == 1 ? VECTOR / 4 : 1; /* no vectors, but as many numbers */
     const int strip = (int)task->tune[0] * of_best;
-    if (!s->kept || (!is_across(s) && s->count >= FEW)) {
-        share_rows(ctx, job, wanted);
-        return;
-    }
-    share_columns(ctx, job, wanted, strip);
+    const int by_rows = !s->kept || (!is_across(s) && s->count >= FEW);
+    const int64_t strips = by_rows ? s->outputs : strips_of(job, strip);
+    int node_leaves = by_rows ? 0 : MOST_LEAVES;
+    set_nodes(w, node_leaves);
+    while (by_rows && w->nodes > 1 && strips * w->nodes > wanted) set_nodes(w, ++node_leaves);
+    while (!by_rows && node_leaves && strips * w->nodes < wanted) set_nodes(w, --node_leaves);
+    w->each = gop_cl_chunk(ctx, strips * w->nodes,
+                           gop_ceil(s->count, w->nodes) * gop_ceil(s->outputs, strips));
+    job->groups = gop_ceil(strips * w->nodes, w->each);
+    job->group = 1;
+    if (by_rows) return;
     gop_cl_define(&job->build, " -DCOLUMNS -DSTRIP=%d", strip);
     if (are_turned(task, job)) gop_cl_define(&job->build, " -DFEW=%d", (int)s->count);
 }
@@ -485,23 +442,19 @@ static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, gop_plan *
 
 /* ---- rows, and which of them runs ---- */
 
-#define OWN_ORDER                                                                              \
-    "adds in an order of its own: the last bits of a float sum differ from those of tree/v1"
-#define NO_ORDER                                                                               \
-    "adds in whatever order groups end: the last bits of a float sum change from run to run"
-
 /* clang-format off */
-#define LESSON(said) \
-    .role = GOP_TEACHING, .caveat = said, .lecture = "opencl", .tunables = {GOP_CL_GROUP}
 #define ROWS(ROW, op, stem) \
     ROW(op, stem, cascaded, by_groups, \
         .note = "a grid that fits the device: a work-item adds many numbers before a group " \
-                "meets in local memory, and the words that are added are neighbours: every " \
-                "bank answers once", \
-        LESSON(OWN_ORDER), .dtypes = 1u << GOP_INT32 | GOP_CL_REALS) \
+                "meets in local memory, where neighbours are added: every bank answers once", \
+        .role = GOP_TEACHING, .lecture = "opencl", .tunables = {GOP_CL_GROUP}, \
+        .caveat = "adds in an order of its own: the last bits of a float sum differ from those " \
+                  "of tree/v1", .dtypes = 1u << GOP_INT32 | GOP_CL_REALS) \
     ROW(op, stem, atomic, by_adding_groups, \
         .note = "work-groups add to one number: no second pass", \
-        LESSON(NO_ORDER), .dtypes = 1u << GOP_FLOAT32) \
+        .role = GOP_TEACHING, .lecture = "opencl", .tunables = {GOP_CL_GROUP}, \
+        .caveat = "adds in whatever order groups end: the last bits of a float sum change from " \
+                  "run to run", .dtypes = 1u << GOP_FLOAT32) \
     ROW(op, stem, tree, by_teams, \
         .note = "lanes of a leaf a work-item, by vectors where they are aligned; teams of them " \
                 "meet in local memory", \
@@ -514,11 +467,9 @@ static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, gop_plan *
 #define CANDIDATES(op) \
     {.row = &op##_chunked_row, .suits = gop_cl_suits_cpu, .when = "CPU devices", \
      .why = "64 MiB float32, of the cpu backend's speed: all 0.92, rows 0.93, columns 0.83, " \
-            "argmax 0.95; tree 0.06: PoCL 3.1 on two cores of an AMD EPYC; rows of 8, turned in " \
-            "registers, 1.11: of an Intel Xeon with AVX-512, 2026-11-29"}, \
+            "argmax 0.95: PoCL 3.1 on two cores of an AMD EPYC, 2026-11-29"}, \
     {.row = &op##_tree_row, \
      .why = "4 GiB float32, of the cuda backend's speed: all 0.97, rows of 32768 0.99, " \
             "columns 0.96: NVIDIA's OpenCL on an H200, 2026-11-29"},
-/* clang-format on */
 
 GOP_CL_LADDER(reduce, reduce, ROWS, CANDIDATES);

@@ -80,7 +80,7 @@ static BASE from_key(ACC key, int flags)
 }
 #endif
 
-/* ---- accumulators: R of ITEMS elements, ONE of one ---- */
+/* ---- accumulators: R of ITEMS elements, ONE of one; NOTHING changes nothing ---- */
 
 #if defined(BEST)
 typedef struct best {
@@ -92,31 +92,59 @@ typedef struct best {
 } best;
 #define R best
 #define ONE best
+static int is_less(best a, best b)
+{
+#if defined(COMPLEX)
+    if (a.key == b.key && a.low != b.low) return a.low < b.low;
+#endif
+    return a.key != b.key ? a.key < b.key : a.k < b.k;
+}
+#if defined(COMPLEX)
+#define NOTHING {MOST, MOST, LONG_MAX}
+#else
+#define NOTHING {MOST, LONG_MAX}
+#endif
+#define FOLD(T) return is_less(b, a) ? b : a;
 #else
 #define R WIDE(RLANES, ACC)
 #define ONE WIDE(PAIRS, ACC)
+#if defined(EXTREME) || defined(TRUTH)
+#define NOTHING (R)MOST
+#define FOLD(T) return b < a ? b : a;
+#elif defined(PROD) && defined(COMPLEX)
+#define NOTHING (R)1 /* but for imaginary parts */
+/* A factor of 1 + 0i or 1 - 0i changes nothing, infinities included, and 1 + 0i no sign of a
+ * zero either: so it does not matter where a product is padded. */
+#define FOLD(T)                                                                                \
+    T out = a;                                                                                 \
+    out.even =                                                                                 \
+        b.even == 1 && b.odd == 0                                                              \
+            ? a.even                                                                           \
+            : (a.even == 1 && a.odd == 0 ? b.even : a.even * b.even + (-a.odd) * b.odd);       \
+    out.odd = b.even == 1 && b.odd == 0                                                        \
+                  ? (a.even == 1 && a.odd == 0 ? -(-a.odd - b.odd) : a.odd)                    \
+                  : (a.even == 1 && a.odd == 0 ? b.odd : a.even * b.odd + a.odd * b.even);     \
+    return out;
+#elif defined(PROD)
+#define NOTHING (R)1
+#define FOLD(T) return a * b;
+#else
+#if defined(WHOLE)
+#define NOTHING (R)0
+#else
+#define NOTHING (R)(-0.0f) /* +0.0 would change -0.0 */
+#endif
+#define FOLD(T) return a + b;
+#endif
 #endif
 
-/* What changes nothing that it folds with. */
 static R none(void)
 {
-#if defined(BEST) && defined(COMPLEX)
-    return (best){MOST, MOST, LONG_MAX};
-#elif defined(BEST)
-    return (best){MOST, LONG_MAX};
-#elif defined(EXTREME) || defined(TRUTH)
-    return (R)MOST;
-#elif defined(PROD) && defined(COMPLEX)
-    R one = (R)1;
-    one.odd = 0;
-    return one;
-#elif defined(PROD)
-    return (R)1;
-#elif defined(WHOLE)
-    return (R)0;
-#else
-    return (R)(-0.0f); /* +0.0 would change -0.0 */
+    R nothing = NOTHING;
+#if defined(PROD) && defined(COMPLEX)
+    nothing.odd = 0;
 #endif
+    return nothing;
 }
 
 /* k: of BEST, the element's position. */
@@ -164,38 +192,6 @@ static R of(V x, long k, int flags)
 #endif
 #endif
 }
-
-/* ---- folds ---- */
-
-#if defined(BEST)
-static int is_less(best a, best b)
-{
-#if defined(COMPLEX)
-    if (a.key == b.key && a.low != b.low) return a.low < b.low;
-#endif
-    return a.key != b.key ? a.key < b.key : a.k < b.k;
-}
-#define FOLD(T) return is_less(b, a) ? b : a;
-#elif defined(EXTREME) || defined(TRUTH)
-#define FOLD(T) return b < a ? b : a;
-#elif defined(PROD) && defined(COMPLEX)
-/* A factor of 1 + 0i or 1 - 0i changes nothing, infinities included, and 1 + 0i no sign of a
- * zero either: so it does not matter where a product is padded. */
-#define FOLD(T)                                                                                \
-    T out = a;                                                                                 \
-    out.even =                                                                                 \
-        b.even == 1 && b.odd == 0                                                              \
-            ? a.even                                                                           \
-            : (a.even == 1 && a.odd == 0 ? b.even : a.even * b.even + (-a.odd) * b.odd);       \
-    out.odd = b.even == 1 && b.odd == 0                                                        \
-                  ? (a.even == 1 && a.odd == 0 ? -(-a.odd - b.odd) : a.odd)                    \
-                  : (a.even == 1 && a.odd == 0 ? b.odd : a.even * b.odd + a.odd * b.even);     \
-    return out;
-#elif defined(PROD)
-#define FOLD(T) return a * b;
-#else
-#define FOLD(T) return a + b;
-#endif
 
 static ONE fold_one(ONE a, ONE b)
 {

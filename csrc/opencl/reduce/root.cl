@@ -1,7 +1,7 @@
 /*
  * root.cl - what parts of an output have left in scratch memory folds to its root: a team of
- * work-items an output. A program of its own, as short calls do not need it; one for all
- * kernels and vectors that leave such parts, since it takes an element at a time.
+ * work-items an output. It is a program of its own, which short calls do not need, and takes an
+ * element at a time, whatever the vectors of the parts were.
  */
 #define ITEMS 1
 #define LANES PARTS

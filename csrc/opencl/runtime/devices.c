@@ -1,26 +1,79 @@
 /*
- * devices.c - the devices of all platforms: GPUs before CPUs, else in the loader's order.
+ * devices.c - finding OpenCL: libOpenCL.so.1 is opened on first use, and tried in a child
+ * first; and the devices of all platforms, GPUs before CPUs, else in the loader's order.
+ *
+ * Drivers run code of their own while devices are counted, and some end the process there (PoCL
+ * where /sys is not mounted). The child meets that in place of this process: what it died of
+ * becomes a sentence.
  */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "opencl/runtime/runtime.h"
 
-enum { PLATFORMS = 32, DEVICES = 64 };
+gop_cl_table gop_cl;
+
+enum { PATIENCE = 60, SAID = 400 }; /* seconds; bytes that are kept of a driver's last words */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int is_loaded, is_forked;
+
+static void after_fork(void)
+{
+    is_forked = is_loaded;
+    lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
+gop_status gop_cl_usable(void)
+{
+    if (!is_forked) return GOP_OK;
+    return gop_fail(GOP_DEVICE_UNAVAILABLE,
+                    "opencl: this process was forked from one that had used OpenCL, whose "
+                    "drivers do not survive that; use multiprocessing's 'spawn' start method, "
+                    "or device='cpu' in this process");
+}
+
+/* Opens a library and fills the table, or says what is missing. */
+static gop_status open_library(const char *name)
+{
+    void *const library =
+        gop_services->fault("opencl.load") ? NULL : dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    const char *const reason = library ? NULL : dlerror();
+    if (!library)
+        return gop_fail(GOP_DEVICE_UNAVAILABLE,
+                        "opencl: the loader %s does not open (%s); install it, as Debian's "
+                        "package ocl-icd-libopencl1, or name another in GPUOPS_OPENCL_LIBRARY",
+                        name, reason ? reason : "no reason given");
+#define X(result, function, arguments)                                                         \
+    *(void **)&gop_cl.function = dlsym(library, #function);                                    \
+    if (!gop_cl.function)                                                                      \
+        return gop_fail(GOP_DEVICE_UNAVAILABLE,                                                \
+                        "opencl: %s has no function " #function ", expected an OpenCL 1.2 "    \
+                        "loader",                                                              \
+                        name);
+    GOP_CL_FUNCTIONS(X)
+#undef X
+    return GOP_OK;
+}
+
+enum { PLATFORMS = 32, DEVICES = GOP_CL_DEVICES };
+
 static gop_cl_device devices[DEVICES];
 static int device_count;
 static int is_known;
 
-/* ---- what a device says of itself ---- */
-
 static void ask_text(cl_device id, cl_uint what, char *text, size_t room)
 {
-    char said[512] = "";
-    if (gop_cl.clGetDeviceInfo(id, what, GOP_CL_ANSWER(said)) != CL_SUCCESS) said[0] = '\0';
-    said[sizeof said - 1] = '\0';
+    static char said[1 << 14]; /* with the lock held */
+    if (gop_cl.clGetDeviceInfo(id, what, sizeof said - 1, said, NULL) != CL_SUCCESS) *said = 0;
     snprintf(text, room, "%.*s", (int)room - 1, said);
 }
 
@@ -35,7 +88,6 @@ static cl_ulong ask(cl_device id, cl_uint what)
 static void fill_info(gop_cl_device *d)
 {
     gop_device_info *const info = &d->info; /* of zeros */
-    const int is_cpu = d->type & CL_DEVICE_TYPE_CPU;
     ask_text(d->id, CL_DEVICE_NAME, info->name, sizeof info->name);
     info->processors = (int)ask(d->id, CL_DEVICE_MAX_COMPUTE_UNITS);
     const int most = (int)ask(d->id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
@@ -47,17 +99,8 @@ static void fill_info(gop_cl_device *d)
         info->l2 = (int64_t)ask(d->id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
     info->clock = 1e6 * (double)ask(d->id, CL_DEVICE_MAX_CLOCK_FREQUENCY);
     snprintf(info->detail, sizeof info->detail, "%s of %.100s, driver %s, %s%s",
-             is_cpu ? "CPU" : "GPU", d->platform, d->driver, d->version,
-             d->has_double ? "" : ", no float64");
-}
-
-/* PoCL keeps what it has compiled, and compiles all kernels of a program once more for its
- * bytes, which doubles the time of a first call. */
-static int is_kept_by_driver(const char *platform)
-{
-    const char *const cache = getenv("POCL_KERNEL_CACHE");
-    return strcmp(platform, "Portable Computing Language") == 0 &&
-           !(cache && strcmp(cache, "0") == 0);
+             d->facts & GOP_CL_CPU ? "CPU" : "GPU", d->platform, d->driver, d->version,
+             d->facts & GOP_CL_DOUBLE ? "" : ", no float64");
 }
 
 /* Fills a device, or returns 0 for one that kernels cannot be built for. */
@@ -69,22 +112,26 @@ static int learn(cl_device id, const char *platform, gop_cl_device *d)
         !ask(id, CL_DEVICE_ENDIAN_LITTLE))
         return 0;
     static char extensions[1 << 14]; /* with the lock held */
-    extensions[0] = '\0';
-    gop_cl.clGetDeviceInfo(id, CL_DEVICE_EXTENSIONS, sizeof extensions - 1, extensions, NULL);
-    d->limits_registers = strstr(extensions, "cl_nv_compiler_options") != NULL;
-    d->type = ask(id, CL_DEVICE_TYPE);
+    ask_text(id, CL_DEVICE_EXTENSIONS, extensions, sizeof extensions);
     snprintf(d->platform, sizeof d->platform, "%s", platform);
     ask_text(id, CL_DRIVER_VERSION, d->driver, sizeof d->driver);
     ask_text(id, CL_DEVICE_VERSION, d->version, sizeof d->version);
-    d->has_double =
-        ask(id, CL_DEVICE_DOUBLE_FP_CONFIG) && !gop_services->fault("opencl.double");
     const cl_ulong floats = ask(id, CL_DEVICE_SINGLE_FP_CONFIG);
+    if (ask(id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) d->facts |= GOP_CL_CPU;
+    if (ask(id, CL_DEVICE_DOUBLE_FP_CONFIG) && !gop_services->fault("opencl.double"))
+        d->facts |= GOP_CL_DOUBLE;
+    if (floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT &&
+        !gop_services->fault("opencl.quotients"))
+        d->facts |= GOP_CL_QUOTIENTS;
+    if (strstr(extensions, "cl_nv_compiler_options")) d->facts |= GOP_CL_REGISTERS;
     d->keeps_subnormals = floats & CL_FP_DENORM && !gop_services->fault("opencl.subnormals");
-    d->divides = floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT &&
-                 !gop_services->fault("opencl.quotients");
-    d->shares_memory = d->type & CL_DEVICE_TYPE_CPU && ask(id, CL_DEVICE_HOST_UNIFIED_MEMORY) &&
+    d->shares_memory = d->facts & GOP_CL_CPU && ask(id, CL_DEVICE_HOST_UNIFIED_MEMORY) &&
                        !gop_services->fault("opencl.sharing"); /* then it is used as a GPU is */
-    d->keeps_programs = is_kept_by_driver(platform);
+    /* PoCL keeps what it has compiled, and compiles all kernels of a program once more for its
+     * bytes, which doubles the time of a first call. */
+    const char *const cache = getenv("POCL_KERNEL_CACHE");
+    d->keeps_programs = strcmp(platform, "Portable Computing Language") == 0 &&
+                        !(cache && strcmp(cache, "0") == 0);
     fill_info(d);
     return 1;
 }
@@ -102,23 +149,8 @@ static void add_devices_of(cl_platform platform, cl_flags type)
         device_count += learn(found[i], name, &devices[device_count]);
 }
 
-/* ---- all of them ---- */
-
-static gop_status none_found(cl_int code)
-{
-    const char *const folder = getenv("OCL_ICD_VENDORS");
-    if (code != CL_SUCCESS && code != CL_PLATFORM_NOT_FOUND_KHR)
-        return gop_cl_check(code, "clGetPlatformIDs");
-    return gop_fail(
-        GOP_DEVICE_UNAVAILABLE,
-        "opencl: the loader finds no driver with a GPU or a CPU in %s; install one, "
-        "as Debian's pocl-opencl-icd for the CPU; where NVIDIA's driver is there "
-        "and a container hides its file, write libnvidia-opencl.so.1 into "
-        "/etc/OpenCL/vendors/nvidia.icd",
-        folder && *folder ? folder : "/etc/OpenCL/vendors");
-}
-
-gop_status gop_cl_enumerate(void)
+/* Learns which devices there are; where nobody else does meanwhile. */
+static gop_status enumerate(void)
 {
     cl_platform platforms[PLATFORMS];
     cl_uint count = 0;
@@ -129,16 +161,94 @@ gop_status gop_cl_enumerate(void)
     for (int t = 0; t < 2 && code == CL_SUCCESS; t++)
         for (cl_uint p = 0; p < count && p < PLATFORMS; p++)
             add_devices_of(platforms[p], types[t]);
-    if (device_count == 0) return none_found(code);
-    is_known = 1;
+    is_known = device_count > 0;
+    if (is_known) return GOP_OK;
+    if (code != CL_SUCCESS && code != CL_PLATFORM_NOT_FOUND_KHR)
+        return gop_cl_check(code, "clGetPlatformIDs");
+    const char *const folder = getenv("OCL_ICD_VENDORS");
+    return gop_fail(
+        GOP_DEVICE_UNAVAILABLE,
+        "opencl: the loader finds no driver with a GPU or a CPU in %s; install one, "
+        "as Debian's pocl-opencl-icd for the CPU; where NVIDIA's driver is there "
+        "and a container hides its file, write libnvidia-opencl.so.1 into "
+        "/etc/OpenCL/vendors/nvidia.icd",
+        folder && *folder ? folder : "/etc/OpenCL/vendors");
+}
+
+/* Does what this process will do next, and says nothing of a failure: it will fail there too.
+ */
+static void be_the_child(const char *name, int out)
+{
+    dup2(out, STDOUT_FILENO); /* what a driver says before it ends the process */
+    dup2(out, STDERR_FILENO);
+    for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    alarm(PATIENCE); /* which ends a child whose driver does not answer */
+    if (gop_services->fault("opencl.trial")) abort();
+    _exit(open_library(name) != GOP_OK || enumerate() != GOP_OK);
+}
+
+/* The last that was written, in one line. */
+static void read_end(int file, char said[SAID])
+{
+    const off_t all = lseek(file, 0, SEEK_END), from = all > SAID ? all - SAID : 0;
+    ssize_t length = pread(file, said, SAID - 1, from);
+    while (length > 0 && (said[length - 1] == '\n' || said[length - 1] == ' ')) length--;
+    said[length > 0 ? length : 0] = '\0';
+    for (char *c = said; *c; c++)
+        if ((unsigned char)*c < ' ') *c = ' ';
+}
+
+/* A driver that ends or stops its process does it to a child. */
+static gop_status try_in_child(const char *name)
+{
+    int status = 0;
+    char said[SAID] = "";
+    const int out = memfd_create("gpuops", MFD_CLOEXEC);
+    const pid_t child = fork();
+    if (child == 0) be_the_child(name, out);
+    if (child < 0) return GOP_OK; /* no trial: this process asks at its own risk */
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+    if (out >= 0) {
+        read_end(out, said);
+        close(out);
+    }
+    if (!WIFSIGNALED(status)) return GOP_OK;
+    if (WTERMSIG(status) == SIGALRM)
+        return gop_fail(GOP_DEVICE_UNAVAILABLE,
+                        "opencl: a driver does not answer within %d seconds when its devices "
+                        "are counted; OCL_ICD_VENDORS can name a folder with the .icd files of "
+                        "other drivers alone",
+                        PATIENCE);
+    return gop_fail(GOP_DEVICE_UNAVAILABLE,
+                    "opencl: a driver ends its process (%s) when its devices are counted%s%s; "
+                    "PoCL does so where /sys is not mounted; OCL_ICD_VENDORS can name a folder "
+                    "with the .icd files of other drivers alone",
+                    strsignal(WTERMSIG(status)), said[0] ? ": " : "", said);
+}
+
+static gop_status load(void)
+{
+    const char *name = getenv("GPUOPS_OPENCL_LIBRARY");
+    if (!name || !*name) name = "libOpenCL.so.1";
+    if (strcmp(name, "disabled") == 0)
+        return gop_fail(GOP_DEVICE_UNAVAILABLE,
+                        "opencl: it is disabled by GPUOPS_OPENCL_LIBRARY=disabled");
+    GOP_TRY(try_in_child(name));
+    GOP_TRY(open_library(name));
+    pthread_atfork(NULL, NULL, after_fork);
+    is_loaded = 1;
     return GOP_OK;
 }
 
 gop_status gop_cl_count(int *count)
 {
-    GOP_TRY(gop_cl_load());
+    GOP_TRY(gop_cl_usable());
     pthread_mutex_lock(&lock);
-    const gop_status status = is_known ? GOP_OK : gop_cl_enumerate();
+    gop_status status = is_loaded ? GOP_OK : load();
+    if (status == GOP_OK && !is_known) status = enumerate();
     *count = device_count;
     pthread_mutex_unlock(&lock);
     return status;

@@ -47,16 +47,13 @@ const char *gop_cl_trace(int start)
     return given;
 }
 
-static void note(const char *name)
-{
-    pthread_mutex_lock(&lock);
-    gop_cl_append(trace, sizeof trace, "%s ", name);
-    pthread_mutex_unlock(&lock);
-}
-
 int gop_cl_fault(const char *site, cl_int *error)
 {
-    if (is_traced) note(strchr(site, '.') + 1);
+    if (is_traced) {
+        pthread_mutex_lock(&lock);
+        gop_cl_append(trace, sizeof trace, "%s ", strchr(site, '.') + 1);
+        pthread_mutex_unlock(&lock);
+    }
     const int fails = gop_services->fault(site);
     if (fails && error) *error = CL_OUT_OF_RESOURCES;
     return fails;

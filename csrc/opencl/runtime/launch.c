@@ -2,6 +2,7 @@
  * launch.c - one launch: operands become buffers, values arguments, and the NDRange whole
  * work-groups; and what plans have in common before it.
  */
+#include "core/arrays/bounds.h"
 #include "opencl/runtime/runtime.h"
 
 const gop_cl_kind gop_cl_kinds[GOP_NDTYPES] = {
@@ -22,14 +23,86 @@ const gop_cl_kind gop_cl_kinds[GOP_NDTYPES] = {
     [GOP_COMPLEX128] = {"complex128", "double", "double", "double", "COMPLEX", 2, 8},
 };
 
-static gop_status set_arguments(gop_cl_ctx *c, const gop_cl_launch *launch,
-                                const gop_cl_buffers *buffers, cl_kernel kernel)
+/* ---- the buffers of a launch: operands that overlap are in one ---- */
+
+enum { BASE = 128 }; /* bytes: where buffers of the host's memory begin */
+
+typedef struct piece {
+    uintptr_t begin, end;
+    cl_mem buffer;
+    int is_written;
+} piece;
+
+typedef struct pieces {
+    int count;
+    piece of[GOP_MAX_INPUTS + GOP_MAX_OUTPUTS];
+} pieces;
+
+/* Adds a piece of memory to those that are there; what overlaps becomes one, since buffers may
+ * not. */
+static void add_piece(pieces *b, uintptr_t begin, uintptr_t end, int is_written)
+{
+    for (int i = 0; i < b->count; i++) {
+        if (b->of[i].begin >= end || begin >= b->of[i].end) continue;
+        if (b->of[i].begin < begin) begin = b->of[i].begin;
+        if (b->of[i].end > end) end = b->of[i].end;
+        is_written |= b->of[i].is_written;
+        b->of[i] = b->of[--b->count];
+        i = -1; /* the larger one may meet others */
+    }
+    b->of[b->count++] = (piece){begin, end, NULL, is_written};
+}
+
+/* Makes those of operands in the host's memory. Where one is longer than a buffer may be core
+ * cuts the call. */
+static gop_status take_buffers(gop_cl_ctx *c, const gop_cl_operand *operands, pieces *b)
+{
+    b->count = 0;
+    if (!c->device->shares_memory) return GOP_OK;
+    for (int i = 0; i < GOP_CL_OPERANDS && operands[i].array; i++) {
+        uintptr_t begin, end;
+        gop_array_bounds(operands[i].array, gop_cl_item(operands[i].array->dtype), &begin,
+                         &end);
+        add_piece(b, begin / BASE * BASE, (end + BASE - 1) / BASE * BASE,
+                  operands[i].is_written);
+    }
+    for (int i = 0; i < b->count; i++) {
+        piece *const r = &b->of[i];
+        GOP_TRY(gop_cl_make_buffer(c, (void *)r->begin, r->end - r->begin, &r->buffer));
+    }
+    return GOP_OK;
+}
+
+/* Waits for results in the host's memory, and releases what was made. */
+static gop_status give_buffers(gop_cl_ctx *c, pieces *b, gop_status status)
+{
+    if (!c->device->shares_memory) return status;
+    for (int i = 0; i < b->count && status == GOP_OK; i++)
+        if (b->of[i].is_written)
+            status = gop_cl_bring_home(c, b->of[i].buffer, b->of[i].end - b->of[i].begin);
+    const gop_status done = gop_cl_finish(c); /* whatever is under way still uses them */
+    for (int i = 0; i < b->count; i++)
+        if (b->of[i].buffer) gop_cl.clReleaseMemObject(b->of[i].buffer);
+    return status == GOP_OK ? done : status;
+}
+
+/* ---- a launch ---- */
+
+static gop_status set_arguments(gop_cl_ctx *c, const gop_cl_launch *launch, const pieces *b,
+                                cl_kernel kernel)
 {
     cl_uint next = 0;
     for (int i = 0; i < GOP_CL_OPERANDS && launch->operand[i].array; i++) {
         const gop_array *const array = launch->operand[i].array;
+        const uintptr_t at = (uintptr_t)array->data;
         size_t bytes;
-        cl_mem buffer = gop_cl_buffer_at(c, buffers, array->data, &bytes);
+        cl_mem buffer;
+        if (c->device->shares_memory) {
+            const piece *r = b->of;
+            while (r < b->of + b->count - 1 && (at < r->begin || at >= r->end)) r++;
+            buffer = r->buffer;
+            bytes = at - r->begin;
+        } else buffer = gop_cl_buffer_of(array->data, &bytes);
         const int64_t place =
             (int64_t)bytes / gop_cl_item(array->dtype) + launch->operand[i].shift;
         GOP_TRY(GOP_CL_CALL(clSetKernelArg, kernel, next++, sizeof buffer, &buffer));
@@ -60,21 +133,57 @@ gop_status gop_cl_run(gop_ctx *ctx, const gop_cl_launch *launch)
     const int rows = launch->rows > 0 ? launch->rows : 1;
     const size_t items[] = {(size_t)launch->items, (size_t)rows};
     const size_t group[] = {(size_t)launch->group, (size_t)rows};
-    gop_cl_buffers buffers;
+    pieces b;
     cl_kernel kernel;
     GOP_TRY(gop_cl_kernel_get(c, names->source, launch->build->options,
                               launch->kernel ? launch->kernel : names->kernel, &kernel));
-    GOP_TRY(gop_cl_buffers_take(c, launch->operand, &buffers));
-    gop_status status = set_arguments(c, launch, &buffers, kernel);
+    gop_status status = take_buffers(c, launch->operand, &b);
+    if (status == GOP_OK) status = set_arguments(c, launch, &b, kernel);
     if (status == GOP_OK) status = gop_cl_enqueue(c, kernel, rows > 1 ? 2 : 1, items, group);
-    return gop_cl_buffers_give(c, &buffers, status);
+    return give_buffers(c, &b, status);
 }
 
 /* ---- what plans have in common ---- */
 
+int gop_cl_has(const gop_ctx *ctx, int fact)
+{
+    return (gop_cl_of(ctx)->device->facts & fact) != 0;
+}
+
+int gop_cl_suits_cpu(const gop_ctx *ctx, const gop_task *task)
+{
+    (void)task;
+    return gop_cl_has(ctx, GOP_CL_CPU);
+}
+
+gop_status gop_cl_begin(const gop_ctx *ctx, const char *op, gop_dtype dtype, int needs,
+                        gop_cl_build *build)
+{
+    const gop_cl_kind *const kind = &gop_cl_kinds[dtype];
+    const int has_double = gop_cl_has(ctx, GOP_CL_DOUBLE);
+    const int divides = gop_cl_has(ctx, GOP_CL_QUOTIENTS);
+    if (needs & GOP_CL_DOUBLE && !has_double)
+        return gop_fail(GOP_BAD_TYPE,
+                        "%s: %s has no float64, which %s takes; expected another dtype, or "
+                        "another device such as 'cpu'",
+                        op, ctx->info.name, kind->name);
+    if (needs & GOP_CL_QUOTIENTS && !has_double && !divides)
+        return gop_fail(GOP_BAD_TYPE,
+                        "%s: %s does not round quotients of float32 correctly and has no "
+                        "float64 to do so; expected another device such as 'cpu'",
+                        op, ctx->info.name);
+    gop_cl_define(build, "-DBASE=%s -D%s%s%s",
+                  needs & GOP_CL_WRAP ? kind->wrapping : kind->base, kind->word,
+                  needs & GOP_CL_DOUBLE ? " -DDOUBLE" : "",
+                  !(needs & GOP_CL_QUOTIENTS) ? ""
+                  : divides                   ? " -cl-fp32-correctly-rounded-divide-sqrt"
+                                              : " -DBY_DOUBLE");
+    return GOP_OK;
+}
+
 gop_status gop_cl_need_cpu(const gop_ctx *ctx, const gop_cl_build *build)
 {
-    if (gop_cl_is_cpu(ctx)) return GOP_OK;
+    if (gop_cl_has(ctx, GOP_CL_CPU)) return GOP_OK;
     return gop_cl_refuse(build,
                          "is for CPU devices: its work-items have long arrays of their own, "
                          "and all that %s runs at once would take more memory than it has",

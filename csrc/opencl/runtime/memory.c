@@ -11,10 +11,7 @@
 #include "core/arrays/bounds.h"
 #include "opencl/runtime/runtime.h"
 
-enum {
-    BASE = 128,      /* bytes: where buffers of the host's memory begin */
-    PIECE = 2 << 20, /* of a transfer; staging memory has room for two */
-};
+enum { PIECE = 2 << 20 }; /* bytes of a transfer; staging memory has room for two */
 
 /* ---- addresses of a device's own memory ---- */
 
@@ -29,14 +26,15 @@ typedef struct slot {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static slot slots[SLOTS]; /* of which few pages are ever there */
 
-static size_t inside(const void *memory)
-{
-    return (uintptr_t)memory & (((uintptr_t)1 << INSIDE) - 1);
-}
-
 static slot *slot_of(const void *memory)
 {
     return &slots[((uintptr_t)memory >> INSIDE) - 1];
+}
+
+cl_mem gop_cl_buffer_of(const void *memory, size_t *offset)
+{
+    *offset = (uintptr_t)memory & (((uintptr_t)1 << INSIDE) - 1);
+    return slot_of(memory)->buffer;
 }
 
 /* An address for a buffer, or NULL. */
@@ -54,15 +52,6 @@ static void *name_buffer(cl_mem buffer, size_t bytes)
     }
     pthread_mutex_unlock(&lock);
     return address;
-}
-
-static slot forget_buffer(const void *memory)
-{
-    pthread_mutex_lock(&lock);
-    const slot forgotten = *slot_of(memory);
-    slot_of(memory)->bytes = 0;
-    pthread_mutex_unlock(&lock);
-    return forgotten;
 }
 
 /* ---- allocations; drivers take longer for one than for a short launch, so that small buffers
@@ -116,7 +105,10 @@ void gop_cl_release(gop_ctx *ctx, void *memory)
         gop_services->release(memory);
         return;
     }
-    const slot s = forget_buffer(memory);
+    pthread_mutex_lock(&lock);
+    const slot s = *slot_of(memory);
+    slot_of(memory)->bytes = 0;
+    pthread_mutex_unlock(&lock);
     const int class = class_of(s.bytes);
     if (class != NO_CLASS && c->kept[class].count < GOP_CL_KEPT)
         c->kept[class].buffer[c->kept[class].count++] = s.buffer;
@@ -135,12 +127,11 @@ gop_status gop_cl_finish(gop_cl_ctx *c)
 
 /* ---- transfers: through a piece of memory that host arrays are packed into ---- */
 
-/* Of an array without gaps. */
-static int64_t elements(const gop_array *dense)
+/* Elements that an array has in memory: one that is broadcast has fewer than its shape says. */
+static int64_t elements(const gop_array *device, int64_t item)
 {
-    const int64_t item = gop_cl_item(dense->dtype);
     uintptr_t begin, end;
-    gop_array_bounds(dense, item, &begin, &end);
+    gop_array_bounds(device, item, &begin, &end);
     return (int64_t)(end - begin) / item;
 }
 
@@ -162,29 +153,24 @@ static void move_piece(void *argument, int64_t begin, int64_t end, int worker)
 
 enum { GRAIN = 1 << 16 };
 
-/* Room for a piece, which a transfer uses until the queue is done. */
-static gop_status stage(gop_cl_ctx *c, size_t bytes, char **place)
-{
-    if (!c->staging) c->staging = gop_services->alloc(2 * PIECE);
-    if (!c->staging) return gop_fail(GOP_NO_MEMORY, "opencl: no host memory for a transfer");
-    if (c->staged + bytes > 2 * PIECE) GOP_TRY(gop_cl_finish(c));
-    *place = c->staging + c->staged;
-    c->staged += (bytes + 63) / 64 * 64;
-    return GOP_OK;
-}
-
 /* The device takes its pieces of an upload while the host packs the next ones; whoever uploads
  * waits for the queue. */
 static gop_status move_pieces(gop_cl_ctx *c, const gop_array *device, const gop_array *host,
                               int packing)
 {
-    const int64_t item = gop_cl_item(host->dtype), count = elements(device);
-    cl_mem buffer = slot_of(device->data)->buffer;
+    const int64_t item = gop_cl_item(host->dtype);
+    const int64_t count = elements(device, item);
+    size_t begin;
+    cl_mem buffer = gop_cl_buffer_of(device->data, &begin);
+    if (!c->staging) c->staging = gop_services->alloc(2 * PIECE);
+    if (!c->staging) return gop_fail(GOP_NO_MEMORY, "opencl: no host memory for a transfer");
     for (int64_t first = 0; first < count; first += PIECE / item) {
-        const int64_t now = count - first < PIECE / item ? count - first : PIECE / item;
-        const size_t at = inside(device->data) + (size_t)(first * item);
+        const int64_t now = gop_smaller(count - first, PIECE / item);
+        const size_t at = begin + (size_t)(first * item);
         transfer t = {host, NULL, first, item, packing};
-        GOP_TRY(stage(c, (size_t)(now * item), &t.dense));
+        if (c->staged + (size_t)(now * item) > 2 * PIECE) GOP_TRY(gop_cl_finish(c));
+        t.dense = c->staging + c->staged; /* which the transfer uses until the queue is done */
+        c->staged += (size_t)gop_ceil(now * item, 64) * 64;
         if (packing) GOP_TRY(gop_services->parallel(now, GRAIN, move_piece, &t));
         c->is_busy = 1;
         if (packing)
@@ -207,7 +193,7 @@ static gop_status move(gop_ctx *ctx, const gop_array *device, const gop_array *h
     transfer t = {host, device->data, 0, gop_cl_item(host->dtype), packing};
     if (!gop_cl_of(ctx)->device->shares_memory)
         return move_pieces(gop_cl_of(ctx), device, host, packing);
-    return gop_services->parallel(elements(device), GRAIN, move_piece, &t);
+    return gop_services->parallel(elements(device, t.item), GRAIN, move_piece, &t);
 }
 
 gop_status gop_cl_upload(gop_ctx *ctx, const gop_array *device, const gop_array *host)
@@ -220,50 +206,7 @@ gop_status gop_cl_download(gop_ctx *ctx, const gop_array *host, const gop_array 
     return move(ctx, device, host, 0);
 }
 
-/* ---- the buffers of a launch ---- */
-
-/* Adds a range to those that are there; what overlaps becomes one, since buffers may not. */
-static void add_range(gop_cl_buffers *b, uintptr_t begin, uintptr_t end, int is_written)
-{
-    for (int i = 0; i < b->count; i++) {
-        if (b->of[i].begin >= end || begin >= b->of[i].end) continue;
-        if (b->of[i].begin < begin) begin = b->of[i].begin;
-        if (b->of[i].end > end) end = b->of[i].end;
-        is_written |= b->of[i].is_written;
-        b->of[i] = b->of[--b->count];
-        i = -1; /* the larger one may meet others */
-    }
-    b->of[b->count++] = (gop_cl_range){begin, end, NULL, is_written};
-}
-
-static void release_buffers(gop_cl_buffers *buffers)
-{
-    for (int i = 0; i < buffers->count; i++)
-        if (buffers->of[i].buffer) gop_cl.clReleaseMemObject(buffers->of[i].buffer);
-    buffers->count = 0;
-}
-
-gop_status gop_cl_buffers_take(gop_cl_ctx *c, const gop_cl_operand *operands, gop_cl_buffers *b)
-{
-    b->count = 0;
-    if (!c->device->shares_memory) return GOP_OK;
-    for (int i = 0; i < GOP_CL_OPERANDS && operands[i].array; i++) {
-        uintptr_t begin, end;
-        gop_array_bounds(operands[i].array, gop_cl_item(operands[i].array->dtype), &begin,
-                         &end);
-        add_range(b, begin / BASE * BASE, (end + BASE - 1) / BASE * BASE,
-                  operands[i].is_written);
-    }
-    for (int i = 0; i < b->count; i++) {
-        gop_cl_range *const r = &b->of[i];
-        const gop_status status =
-            gop_cl_make_buffer(c, (void *)r->begin, r->end - r->begin, &r->buffer);
-        if (status == GOP_OK) continue;
-        release_buffers(b);
-        return status; /* longer than a buffer may be: core cuts the call */
-    }
-    return GOP_OK;
-}
+/* ---- a user's buffers, and results ---- */
 
 gop_status gop_cl_buffer_from(gop_cl_ctx *c, void *address, size_t bytes, cl_mem *buffer)
 {
@@ -273,8 +216,9 @@ gop_status gop_cl_buffer_from(gop_cl_ctx *c, void *address, size_t bytes, cl_mem
                               CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, address);
         return *buffer ? GOP_OK : gop_cl_check(code, "clCreateBuffer");
     }
-    const size_t region[2] = {inside(address), bytes};
-    *buffer = GOP_CL_MAKE(&code, clCreateSubBuffer, slot_of(address)->buffer, CL_MEM_READ_WRITE,
+    size_t region[2] = {0, bytes};
+    cl_mem whole = gop_cl_buffer_of(address, &region[0]);
+    *buffer = GOP_CL_MAKE(&code, clCreateSubBuffer, whole, CL_MEM_READ_WRITE,
                           CL_BUFFER_CREATE_TYPE_REGION, region);
     if (*buffer) return GOP_OK;
     if (code != CL_MISALIGNED_SUB_BUFFER_OFFSET) return gop_cl_check(code, "clCreateSubBuffer");
@@ -287,21 +231,9 @@ gop_status gop_cl_buffer_from(gop_cl_ctx *c, void *address, size_t bytes, cl_mem
         region[0], bits / 8);
 }
 
-cl_mem gop_cl_buffer_at(const gop_cl_ctx *c, const gop_cl_buffers *b, const void *address,
-                        size_t *offset)
-{
-    const uintptr_t at = (uintptr_t)address;
-    int i = 0;
-    *offset = inside(address);
-    if (!c->device->shares_memory) return slot_of(address)->buffer;
-    while (i < b->count - 1 && (at < b->of[i].begin || at >= b->of[i].end)) i++;
-    *offset = at - b->of[i].begin;
-    return b->of[i].buffer;
-}
-
 void gop_cl_try_sharing(gop_cl_ctx *c)
 {
-    enum { BYTES = 4 * BASE };
+    enum { BYTES = 512 };
     cl_int code = CL_SUCCESS;
     unsigned char *const memory = gop_services->alloc(BYTES);
     if (!memory) return;
@@ -327,21 +259,4 @@ gop_status gop_cl_bring_home(gop_cl_ctx *c, cl_mem buffer, size_t bytes)
                                      CL_MAP_READ, 0, bytes, 0, NULL, NULL);
     if (!mapped) return gop_cl_check(code, "clEnqueueMapBuffer");
     return GOP_CL_CALL(clEnqueueUnmapMemObject, c->queue, buffer, mapped, 0, NULL, NULL);
-}
-
-static gop_status bring_home(gop_cl_ctx *c, const gop_cl_buffers *b)
-{
-    for (int i = 0; i < b->count; i++)
-        if (b->of[i].is_written)
-            GOP_TRY(gop_cl_bring_home(c, b->of[i].buffer, b->of[i].end - b->of[i].begin));
-    return gop_cl_finish(c);
-}
-
-gop_status gop_cl_buffers_give(gop_cl_ctx *c, gop_cl_buffers *b, gop_status status)
-{
-    if (!c->device->shares_memory) return status;
-    if (status == GOP_OK) status = bring_home(c, b);
-    else gop_cl.clFinish(c->queue); /* whatever is under way still uses them */
-    release_buffers(b);
-    return status;
 }

@@ -17,8 +17,6 @@ typedef struct module {
     char text[TEXT]; /* what describe() gives */
 } module;
 
-/* ---- what a program has ---- */
-
 static cl_uint ask(cl_kernel kernel, cl_uint parameter, cl_uint what)
 {
     cl_ulong value = 0; /* of four bytes, or of eight */
@@ -53,33 +51,27 @@ static gop_status describe(module *m, const char *name)
     return GOP_OK;
 }
 
-static gop_status describe_all(module *m)
-{
-    char names[NAMES] = "", *rest = names;
-    GOP_TRY(GOP_CL_CALL(clGetProgramInfo, m->program, CL_PROGRAM_KERNEL_NAMES, sizeof names - 1,
-                        names, NULL));
-    for (char *name; (name = strsep(&rest, ";"));)
-        if (*name) GOP_TRY(describe(m, name));
-    return GOP_OK;
-}
-
 const char *gop_cl_describe_module(void *loaded)
 {
     return ((const module *)loaded)->text;
 }
 
-/* ---- load and unload ---- */
-
-/* What rounds is as in gpuops's own kernels: nothing is contracted, quotients are rounded
- * correctly where the device can. */
-static gop_status build(gop_ctx *ctx, const char *options, const char *text,
-                        cl_program *program)
+static gop_status load(gop_ctx *ctx, module *m, const char *options, const char *text)
 {
     const gop_cl_device *const d = gop_cl_of(ctx)->device;
-    char line[1200], said[400];
+    char line[1200], names[NAMES] = "", *rest = names;
+    /* What rounds is as in gpuops's own kernels: nothing is contracted, quotients are rounded
+     * correctly where the device can. */
     snprintf(line, sizeof line, "-cl-std=CL1.2 -cl-kernel-arg-info%s%.1000s",
-             d->divides ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", options);
-    return gop_cl_build_source(d, text, line, program, said, sizeof said);
+             d->facts & GOP_CL_QUOTIENTS ? " -cl-fp32-correctly-rounded-divide-sqrt" : "",
+             options);
+    GOP_TRY(gop_cl_build_source(d, text, line, &m->program));
+    gop_status status = GOP_CL_CALL(clGetProgramInfo, m->program, CL_PROGRAM_KERNEL_NAMES,
+                                    sizeof names - 1, names, NULL);
+    for (char *name; status == GOP_OK && (name = strsep(&rest, ";"));)
+        if (*name) status = describe(m, name);
+    if (status != GOP_OK) gop_cl.clReleaseProgram(m->program);
+    return status;
 }
 
 /* The image: further options, a zero, the source, a zero. */
@@ -89,9 +81,7 @@ gop_status gop_cl_load_module(gop_ctx *ctx, const void *image, void **loaded)
     module *const m = gop_services->alloc(sizeof *m);
     if (!m) return gop_fail(GOP_NO_MEMORY, "opencl: no host memory for a program");
     m->text[0] = '\0';
-    gop_status status = build(ctx, options, options + strlen(options) + 1, &m->program);
-    if (status == GOP_OK && (status = describe_all(m)) != GOP_OK)
-        gop_cl.clReleaseProgram(m->program);
+    const gop_status status = load(ctx, m, options, options + strlen(options) + 1);
     if (status != GOP_OK) gop_services->release(m);
     else *loaded = m;
     return status;
@@ -104,53 +94,44 @@ void gop_cl_unload_module(void *loaded)
     gop_services->release(m);
 }
 
-/* ---- limits of a launch ---- */
-
-static gop_status check_group(const gop_cl_device *d, cl_kernel kernel,
-                              const gop_kernel_launch *l)
+/* That a launch keeps the device's limits: of local memory, what the source declares and what
+ * arguments ask for besides. */
+static gop_status check_limits(const gop_cl_device *d, cl_kernel kernel, cl_uint count,
+                               const gop_kernel_launch *l)
 {
     size_t most = 1, axis[3] = {1, 1, 1}, fixed[3] = {0, 0, 0};
+    cl_ulong local = 0;
     const unsigned *const b = l->block;
     gop_cl.clGetKernelWorkGroupInfo(kernel, d->id, CL_KERNEL_WORK_GROUP_SIZE,
                                     GOP_CL_ANSWER(most));
     gop_cl.clGetDeviceInfo(d->id, CL_DEVICE_MAX_WORK_ITEM_SIZES, GOP_CL_ANSWER(axis));
     gop_cl.clGetKernelWorkGroupInfo(kernel, d->id, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
                                     GOP_CL_ANSWER(fixed));
+    gop_cl.clGetKernelWorkGroupInfo(kernel, d->id, CL_KERNEL_LOCAL_MEM_SIZE,
+                                    GOP_CL_ANSWER(local));
+    for (cl_uint i = 0; i < count; i++)
+        if (ask(kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER) == CL_KERNEL_ARG_ADDRESS_LOCAL)
+            local += *(const cl_ulong *)l->arguments[i];
     if (fixed[0] && (fixed[0] != b[0] || fixed[1] != b[1] || fixed[2] != b[2]))
         return gop_fail(
             GOP_DEVICE_FAILED,
             "opencl: %s: a work-group of (%u, %u, %u) items, expected the (%zu, %zu, "
             "%zu) of its reqd_work_group_size",
             l->name, b[0], b[1], b[2], fixed[0], fixed[1], fixed[2]);
-    if ((uint64_t)b[0] * b[1] * b[2] <= most && b[0] <= axis[0] && b[1] <= axis[1] &&
-        b[2] <= axis[2])
-        return GOP_OK;
-    return gop_fail(
-        GOP_DEVICE_FAILED,
-        "opencl: %s: a work-group of (%u, %u, %u) items, expected at most (%zu, %zu, "
-        "%zu) and %zu together on %s; make groups smaller and more of them",
-        l->name, b[0], b[1], b[2], axis[0], axis[1], axis[2], most, d->info.name);
-}
-
-/* What the source declares, and what arguments ask for besides. */
-static gop_status check_local(const gop_cl_device *d, cl_kernel kernel, cl_uint count,
-                              const gop_kernel_launch *l)
-{
-    cl_ulong all = 0;
-    gop_cl.clGetKernelWorkGroupInfo(kernel, d->id, CL_KERNEL_LOCAL_MEM_SIZE,
-                                    GOP_CL_ANSWER(all));
-    for (cl_uint i = 0; i < count; i++)
-        if (ask(kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER) == CL_KERNEL_ARG_ADDRESS_LOCAL)
-            all += *(const cl_ulong *)l->arguments[i];
-    if (all <= (cl_ulong)d->info.shared_per_block) return GOP_OK;
+    if ((uint64_t)b[0] * b[1] * b[2] > most || b[0] > axis[0] || b[1] > axis[1] ||
+        b[2] > axis[2])
+        return gop_fail(
+            GOP_DEVICE_FAILED,
+            "opencl: %s: a work-group of (%u, %u, %u) items, expected at most (%zu, %zu, "
+            "%zu) and %zu together on %s; make groups smaller and more of them",
+            l->name, b[0], b[1], b[2], axis[0], axis[1], axis[2], most, d->info.name);
+    if (local <= (cl_ulong)d->info.shared_per_block) return GOP_OK;
     return gop_fail(
         GOP_DEVICE_FAILED,
         "opencl: %s: %llu bytes of local memory a work-group, expected at most %lld "
         "on %s; take a smaller tile",
-        l->name, (unsigned long long)all, (long long)d->info.shared_per_block, d->info.name);
+        l->name, (unsigned long long)local, (long long)d->info.shared_per_block, d->info.name);
 }
-
-/* ---- a launch ---- */
 
 /* Of `buffer` 0 stands for none. */
 static gop_status set_argument(gop_cl_ctx *c, cl_kernel kernel, const gop_kernel_launch *l,
@@ -179,8 +160,7 @@ static gop_status start(gop_cl_ctx *c, cl_kernel kernel, const gop_kernel_launch
         if (items[d] > 1) axes = d + 1;
     }
     gop_cl.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, GOP_CL_ANSWER(count));
-    GOP_TRY(check_group(c->device, kernel, l));
-    GOP_TRY(check_local(c->device, kernel, count, l));
+    GOP_TRY(check_limits(c->device, kernel, count, l));
     for (cl_uint i = 0; i < count; i++) GOP_TRY(set_argument(c, kernel, l, i, &buffer[i]));
     GOP_TRY(gop_cl_enqueue(c, kernel, axes, items, group));
     for (cl_uint i = 0; i < count; i++)

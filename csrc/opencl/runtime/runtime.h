@@ -11,7 +11,7 @@
 #include "opencl/opencl.h"
 #include "opencl/runtime/cl.h"
 
-extern gop_cl_table gop_cl; /* filled by gop_cl_load() */
+extern gop_cl_table gop_cl; /* filled when devices are counted */
 
 /* ---- errors ---- */
 
@@ -38,10 +38,6 @@ const char *gop_cl_error_name(cl_int code);
 /* A buffer was not made: most codes for that mean that there is no memory. */
 gop_status gop_cl_no_buffer(const gop_ctx *ctx, cl_int code, size_t bytes);
 
-/* ---- loader ---- */
-
-/* Opens the loader and fills gop_cl, once; GOP_DEVICE_UNAVAILABLE with why not. */
-gop_status gop_cl_load(void) GOP_MUST_CHECK;
 /* Fails in a child of fork() whose parent had used OpenCL. */
 gop_status gop_cl_usable(void) GOP_MUST_CHECK;
 
@@ -50,19 +46,15 @@ gop_status gop_cl_usable(void) GOP_MUST_CHECK;
 typedef struct gop_cl_device {
     cl_device id;
     cl_context context; /* made when the device is first used */
-    cl_flags type;
     char platform[128], driver[64], version[64];
     int shares_memory; /* with the host: its arrays are taken where they lie */
     int is_coherent;   /* and once a queue is done, the host sees what it has written there */
-    int has_double, keeps_subnormals;
-    int limits_registers; /* cl_nv_compiler_options: a build may say how many */
-    int divides;          /* quotients of float32 can be rounded correctly */
-    int keeps_programs;   /* its driver has a cache of its own, and makes bytes by compiling */
+    int facts;         /* GOP_CL_CPU, .. */
+    int keeps_subnormals;
+    int keeps_programs; /* its driver has a cache of its own, and makes bytes by compiling */
     gop_device_info info;
 } gop_cl_device;
 
-/* Learns which devices there are; where nobody else does meanwhile. */
-gop_status gop_cl_enumerate(void) GOP_MUST_CHECK;
 gop_status gop_cl_count(int *devices);
 gop_status gop_cl_info(int ordinal, gop_device_info *info);
 /* The device of this number, with its context. */
@@ -70,7 +62,7 @@ gop_status gop_cl_use_device(int ordinal, gop_cl_device **device) GOP_MUST_CHECK
 
 /* ---- contexts ---- */
 
-enum { GOP_CL_KERNELS = 64, GOP_CL_CLASSES = 12, GOP_CL_KEPT = 8 };
+enum { GOP_CL_DEVICES = 64, GOP_CL_KERNELS = 64, GOP_CL_CLASSES = 12, GOP_CL_KEPT = 8 };
 
 /* A kernel belongs to one thread, which sets its arguments. */
 typedef struct gop_cl_kernel {
@@ -104,16 +96,8 @@ static inline gop_cl_ctx *gop_cl_of(const gop_ctx *ctx)
     return (gop_cl_ctx *)(uintptr_t)ctx;
 }
 
-gop_status gop_cl_context(int ordinal, gop_ctx **ctx);
-gop_status gop_cl_mark(gop_ctx *ctx, int event);
-gop_status gop_cl_elapsed(gop_ctx *ctx, int from, int to, double *seconds);
-gop_status gop_cl_sync(gop_ctx *ctx);
 /* Waits for the queue, unless it has nothing to do. */
 gop_status gop_cl_finish(gop_cl_ctx *ctx) GOP_MUST_CHECK;
-gop_status gop_cl_flush(gop_ctx *ctx);
-
-/* The two tables that core sees: of devices that share the host's memory, and of others. */
-extern const gop_backend gop_cl_sharing, gop_cl_separate;
 
 /* ---- memory ---- */
 
@@ -125,30 +109,12 @@ gop_status gop_cl_download(gop_ctx *ctx, const gop_array *host, const gop_array 
 /* Finds out whether a device that shares the host's memory is coherent. */
 void gop_cl_try_sharing(gop_cl_ctx *ctx);
 
-typedef struct gop_cl_range {
-    uintptr_t begin, end;
-    cl_mem buffer;
-    int is_written;
-} gop_cl_range;
-
 /* A buffer of the host's memory, or of the device's own where that is NULL. */
 gop_status gop_cl_make_buffer(gop_cl_ctx *ctx, void *memory, size_t bytes,
                               cl_mem *buffer) GOP_MUST_CHECK;
 
-/* The buffers of one launch: operands that overlap are in one. */
-typedef struct gop_cl_buffers {
-    int count;
-    gop_cl_range of[GOP_MAX_INPUTS + GOP_MAX_OUTPUTS];
-} gop_cl_buffers;
-
-/* Makes the buffers of operands in the host's memory. */
-gop_status gop_cl_buffers_take(gop_cl_ctx *ctx, const gop_cl_operand *operands,
-                               gop_cl_buffers *buffers) GOP_MUST_CHECK;
-/* The buffer that an address lies in, and how far. */
-cl_mem gop_cl_buffer_at(const gop_cl_ctx *ctx, const gop_cl_buffers *buffers,
-                        const void *address, size_t *offset);
-/* Waits for results in the host's memory, and releases what was made. */
-gop_status gop_cl_buffers_give(gop_cl_ctx *ctx, gop_cl_buffers *buffers, gop_status status);
+/* The buffer of an address of a device's own memory, and how far it lies in that. */
+cl_mem gop_cl_buffer_of(const void *memory, size_t *offset);
 
 /* A buffer for a user's kernel: bytes from an address on. To be released. */
 gop_status gop_cl_buffer_from(gop_cl_ctx *ctx, void *address, size_t bytes,
@@ -171,10 +137,9 @@ extern const gop_cl_source gop_cl_sources[]; /* setup.py makes them of the .cl f
 gop_status gop_cl_kernel_get(gop_cl_ctx *ctx, const char *source, const char *options,
                              const char *name, cl_kernel *kernel) GOP_MUST_CHECK;
 
-/* GOP_NOT_COMPILED where the driver does not build it: `said` is the first error of its log. */
+/* GOP_NOT_COMPILED, with the first error of its log, where the driver does not build it. */
 gop_status gop_cl_build_source(const gop_cl_device *device, const char *text,
-                               const char *options, cl_program *program, char *said,
-                               size_t room) GOP_MUST_CHECK;
+                               const char *options, cl_program *program) GOP_MUST_CHECK;
 
 /* ---- programs of users: the backend's functions of compiled kernels ---- */
 
@@ -182,11 +147,5 @@ gop_status gop_cl_load_module(gop_ctx *ctx, const void *image, void **module);
 gop_status gop_cl_launch_module(gop_ctx *ctx, void *module, const gop_kernel_launch *launch);
 void gop_cl_unload_module(void *module);
 const char *gop_cl_describe_module(void *module);
-
-/* ---- cache ---- */
-
-/* The bytes kept for a key, to be freed; NULL where there are none. */
-unsigned char *gop_cl_cache_read(const char *key, size_t *bytes);
-void gop_cl_cache_write(const char *key, const unsigned char *binary, size_t bytes);
 
 #endif

@@ -4,8 +4,7 @@
  * A block of LANES rows of LANES items is transposed in registers. A tile waits in private
  * memory, which the first cache holds, until whole rows of it are stored: rows of the output
  * may all belong to one set of a cache. An output that caches could not keep is STREAMED past
- * them. The next tile is fetched meanwhile: no processor guesses its rows. No local memory: a
- * CPU has none.
+ * them. The next tile is fetched meanwhile: no processor guesses its rows.
  */
 #define BY_ROWS /* then the next tile's lines follow */
 #include "opencl/transpose/plane.cl"
@@ -23,27 +22,21 @@ typedef struct __attribute__((packed)) loose {
 } loose;
 
 /* nx by ny items, one by one: a line that is read is used up before the next. */
-static void move(__global BASE *out, __global const BASE *in, long nx, long ny,
-                 const struct plane *p)
+static void move(__global BASE *restrict out, __global const BASE *restrict in, long nx,
+                 long ny, const struct plane *p)
 {
-    for (long y = 0; y < ny; y++)
-        for (long x = 0; x < nx; x++)
-            out[x * p->out_x + y * p->out_y] = in[x * p->in_x + y * p->in_y];
-}
-
-/* Of the next tile as many rows as a block has. */
-static void fetch_rows(__global const BASE *next, long apart)
-{
-#if defined(FETCH)
-    for (int y = 0; y < LANES; y++)
-        for (int x = 0; x < SIDE_X; x += LINE / BYTES) FETCH(next + x + y * apart);
-#endif
+    for (long y = 0; y < ny; y++, out += p->out_y, in += p->in_y)
+        if (p->out_x == 1 && p->in_x == 1)
+            for (long x = 0; x < nx; x++) out[x] = in[x];
+        else
+            for (long x = 0; x < nx; x++) out[x * p->out_x] = in[x * p->in_x];
 }
 
 /* Items of a row of the output, from the k-th one to `end`: returns that. */
 static long copy(__global BASE *to, const BASE *from, long k, long end)
 {
-    for (; k + LANES <= end; k += LANES) ((__global loose *)(to + k))->v = ((const loose *)(from + k))->v;
+    for (; k + LANES <= end; k += LANES)
+        ((__global loose *)(to + k))->v = ((const loose *)(from + k))->v;
     for (; k < end; k++) to[k] = from[k];
     return k;
 }
@@ -65,7 +58,10 @@ static void move_tile(__global BASE *out, __global const BASE *in, __global cons
     const long whole = p->in_x == 1 && p->out_y == 1 ? nx / LANES * LANES : 0;
     long y = 0;
     for (; whole && y + LANES <= ny; y += LANES) {
-        fetch_rows(next + y * p->in_y, p->in_y);
+#if defined(FETCH) /* as many rows of the next tile */
+        for (int j = 0; j < LANES; j++)
+            for (int x = 0; x < SIDE_X; x += LINE / BYTES) FETCH(next + x + (y + j) * p->in_y);
+#endif
         for (long x = 0; x < whole; x += LANES) {
             V row[LANES];
             UNROLLED for (int j = 0; j < LANES; j++)

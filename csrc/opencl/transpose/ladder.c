@@ -99,27 +99,23 @@ static gop_status by_items(const gop_ctx *ctx, const gop_task *task, gop_plan *p
     return GOP_OK;
 }
 
-static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
-{
-    begin(task, task->in[0].dtype, 1, plan)->chunk =
-        gop_cl_chunk(ctx, task->geometry.permutation.size, 1);
-    return set_axes(task, plan);
-}
-
 /* ---- tiles ---- */
 
 /* Finds the plane of the input's fastest axis, x, and the output's, y; all others are a batch.
- * Refuses where they are one axis, or there are more than a kernel is told of. */
-static gop_status find_plane(const gop_task *task, gop_plan *plan)
+ * Where they are one axis, y is the longest of the others if lines may stay lines. Refuses what
+ * has no such plane, or more axes than a kernel is told of. */
+static gop_status find_plane(const gop_task *task, int takes_lines, gop_plan *plan)
 {
     planned *const own = GOP_OWN(planned, plan);
     const gop_permutation *g = &task->geometry.permutation;
     struct axes *const b = &own->axes;
-    const int y = g->rank - 1;
-    int x = y;
-    for (int axis = 0; axis < g->rank; axis++)
+    int y = g->rank - 1, x = y, other = -1;
+    for (int axis = 0; axis < g->rank; axis++) {
         if (gop_magnitude(g->in[axis]) < gop_magnitude(g->in[x])) x = axis;
-    if (x == y)
+        if (axis < y && (other < 0 || g->extent[axis] > g->extent[other])) other = axis;
+    }
+    if (x == y) y = takes_lines ? other : -1;
+    if (y < 0)
         return gop_cl_refuse(&own->build,
                              "is for permutations that move the fastest axis, expected another "
                              "axis to become the last one in memory");
@@ -155,7 +151,7 @@ static gop_status by_tiles(const gop_ctx *ctx, const gop_task *task, gop_plan *p
     planned *const own = begin(task, task->in[0].dtype, 1, plan);
     own->wide = side;
     own->high = (int)task->tune[1];
-    GOP_TRY(find_plane(task, plan));
+    GOP_TRY(find_plane(task, 0, plan));
     lay_tiles(own, side, side);
     gop_cl_define(&own->build, " -DSIDE=%d -DROWS=%d", side, own->high);
     return gop_cl_need_group(ctx, &own->build, side * own->high,
@@ -184,7 +180,7 @@ static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task, gop_plan 
     static const char *const words[] = {[4] = "uint", [8] = "uint2", [16] = "uint4"};
     const int item = (int)gop_cl_item(task->in[0].dtype);
     planned *const own = begin(task, task->in[0].dtype, 1, plan);
-    GOP_TRY(find_plane(task, plan));
+    GOP_TRY(find_plane(task, 0, plan));
     const int vector = vector_of(task, own), items = vector / item;
     if (vector < 4)
         return gop_cl_refuse(&own->build,
@@ -201,19 +197,23 @@ static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task, gop_plan 
                              (int64_t)side * side * items * vector);
 }
 
-/* A chunk of tiles a work-item. */
+/* A chunk of tiles a work-item: blocks of them, or lines that stay lines. */
 static gop_status by_blocks(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     enum { WIDE = 256, HIGH = 512, BYTES = 128 }; /* of lines of a tile; the same of bytes */
+    enum { LONG = 1 << 15, LINES = 8 };           /* the same of lines that stay; and lines */
+    const gop_permutation *g = &task->geometry.permutation;
     const int item = (int)gop_cl_item(task->in[0].dtype);
-    const int side_x = item > 1 ? WIDE / item : BYTES, side_y = HIGH / item;
     const int lanes = item == 16 ? 1 : gop_cl_block(task->in[0].dtype);
     planned *const own = begin(task, task->in[0].dtype, lanes, plan);
     GOP_TRY(gop_cl_need_cpu(ctx, &own->build));
-    GOP_TRY(find_plane(task, plan));
+    GOP_TRY(find_plane(task, 1, plan));
+    const int are_lines = own->plane.out_x == g->out[g->rank - 1];
+    const int side_x = are_lines ? LONG / item : item > 1 ? WIDE / item : BYTES;
+    const int side_y = are_lines ? LINES : HIGH / item;
     lay_tiles(own, side_x, side_y);
     gop_cl_define(&own->build, " -DSIDE_X=%d -DSIDE_Y=%d%s", side_x, side_y,
-                  gop_cl_streamed(ctx, task->geometry.permutation.size * item));
+                  gop_cl_streamed(ctx, g->size * item));
     own->chunk = gop_cl_chunk(ctx, own->plane.tiles, (int64_t)side_x * side_y);
     return GOP_OK;
 }
@@ -237,30 +237,19 @@ static gop_status by_blocks(const gop_ctx *ctx, const gop_task *task, gop_plan *
                 "square of items in private memory", \
         .tunables = {{"side", 3, {16, 8, 32}}, GOP_CL_GROUP}, .dtypes = GOP_EVERY_DTYPE) \
     ROW(op, stem, blocked, by_blocks, \
-        .note = "tiles a work-item without local memory, blocks transposed in a CPU's " \
-                "registers: each line of the caches is used up while it is there", \
-        .dtypes = GOP_EVERY_DTYPE) \
-    ROW(op, stem, chunked, by_chunks, \
-        .note = "a contiguous chunk of the output a work-item, which a CPU runs in order; " \
-                "lines that stay lines are copied whole", \
+        .note = "tiles a work-item, blocks transposed in a CPU's registers: each line of the " \
+                "caches is used up while it is there; lines that stay lines are copied", \
         .dtypes = GOP_EVERY_DTYPE)
 #define CANDIDATES(op) \
     {.row = &op##_blocked_row, .suits = gop_cl_suits_cpu, .when = "CPU devices", \
      .why = "64 MiB float32: 0.6 to 0.8 of the cpu backend's speed, bytes 0.5: PoCL 3.1 on " \
-            "two cores of an Intel Xeon, 2026-11-29; padded 0.4, naive 0.1: on an AMD EPYC, " \
-            "2026-11-28"}, \
-    {.row = &op##_chunked_row, .suits = gop_cl_suits_cpu, .when = "CPU devices", \
-     .why = "what leaves the fastest axis in its place: lines are copied"}, \
+            "two cores of an Intel Xeon, 2026-11-29"}, \
     {.row = &op##_vectorized_row, \
-     .why = "16384² float32 0.97 of a copy, 8192² of 1, 2, 8 and 16 bytes 0.92 to 0.98, (64, 256, " \
-            "128, 128) 0.93 and 0.97, padded 0.60 to 0.83: NVIDIA's OpenCL on an H200, " \
-            "2026-11-29"}, \
+     .why = "16384² float32 0.97 of a copy, 8192² of 1, 2, 8 and 16 bytes 0.92 to 0.98, " \
+            "padded 0.60 to 0.83: NVIDIA's OpenCL on an H200, 2026-11-29"}, \
     {.row = &op##_padded_row, \
-     .why = "rows with gaps, or unaligned; tiled takes twice as long: NVIDIA's " \
-            "OpenCL on an H200, 2026-11-29"}, \
+     .why = "rows with gaps, or unaligned"}, \
     {.row = &op##_naive_row, \
-     .why = "takes all that is left: where the fastest axis stays, its accesses are " \
-            "neighbours"},
-/* clang-format on */
+     .why = "takes all that is left: where the fastest axis stays"},
 
 GOP_CL_LADDER(transpose, transpose, ROWS, CANDIDATES);

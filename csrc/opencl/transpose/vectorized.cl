@@ -3,10 +3,9 @@
  *
  * A vector is N items along x. A work-item reads one of each of N rows and turns the square of
  * items in private memory, so that it has N vectors along y. Local memory only reorders them:
- * a row of the tile is one x and SIDE vectors along y. Those that are written together belong
- * to neighbouring squares, N rows apart and so in the same banks: their places are XORed with
- * the square's number. Those that are read together are a row, which fills all banks in any
- * order.
+ * a row of the tile is one x and SIDE vectors along y. Those written together belong to
+ * neighbouring squares, N rows apart and so in the same banks: their places are XORed with the
+ * square's number. Those read together are a row, which fills all banks in any order.
  */
 #include "opencl/transpose/plane.cl"
 

@@ -72,6 +72,10 @@ GOP_DEVICE float rsqrt(float x)
 #define native_log2 log2
 #define native_powr pow
 #define powr pow
+#define half_powr pow
+#define native_exp10 exp10
+#define half_recip(x) (1 / (x))
+#define half_divide(a, b) ((a) / (b))
 #define native_recip(x) (1 / (x))
 #define native_divide(a, b) ((a) / (b))
 
@@ -192,6 +196,16 @@ GOP_CL_RELATION(gop_cl_islessgreater, (a < b) | (a > b))
 GOP_CL_INTEGERS(GOP_CL_CLAMP)
 GOP_CL_CLAMP(float, int)
 GOP_CL_CLAMP(double, long)
+/* C's comparisons are ints, C++'s are bools. */
+GOP_DEVICE int select(int no, int yes, bool which)
+{
+    return which ? yes : no;
+}
+GOP_DEVICE unsigned select(unsigned no, unsigned yes, bool which)
+{
+    return which ? yes : no;
+}
+#include "opencl/numbers.h"
 
 /* ---- the same for each element of vectors ---- */
 
@@ -238,6 +252,9 @@ GOP_CL_CLAMP(double, long)
     template <typename T, int N>                                                               \
     GOP_DEVICE gop_vec<T, N> f(GOP_CL_ITSELF a, GOP_CL_ITSELF b, gop_vec<T, N> c)              \
         GOP_CL_EACH(f(a, b, c.v[i]))
+GOP_CL_TWO(maxmag)
+GOP_CL_TWO(minmag)
+GOP_CL_THREE(bitselect)
 GOP_CL_ONE(degrees)
 GOP_CL_ONE(radians)
 GOP_CL_ONE(sqrt)
@@ -333,6 +350,23 @@ template <typename M, int N> GOP_DEVICE int all(gop_vec<M, N> truths)
     return found;
 }
 
+/* The elements that a mask counts, of one vector or of two. */
+template <typename T, int N, typename M, int K>
+GOP_DEVICE gop_vec<T, K> shuffle(gop_vec<T, N> a, gop_vec<M, K> mask)
+{
+    gop_vec<T, K> made;
+    for (int i = 0; i < K; i++) made.v[i] = a.v[mask.v[i] & (N - 1)];
+    return made;
+}
+template <typename T, int N, typename M, int K>
+GOP_DEVICE gop_vec<T, K> shuffle2(gop_vec<T, N> a, gop_vec<T, N> b, gop_vec<M, K> mask)
+{
+    gop_vec<T, K> made;
+    for (int i = 0; i < K; i++) made.v[i] = (mask.v[i] & N ? b : a).v[mask.v[i] & (N - 1)];
+    return made;
+}
+template <typename T> GOP_DEVICE void prefetch(const T *, size_t) {}
+
 /* ---- geometry ---- */
 
 template <typename T, int N> GOP_DEVICE T dot(gop_vec<T, N> a, gop_vec<T, N> b)
@@ -353,6 +387,9 @@ template <typename T, int N> GOP_DEVICE gop_vec<T, N> normalize(gop_vec<T, N> a)
 {
     return a / length(a);
 }
+#define fast_length length
+#define fast_distance distance
+#define fast_normalize normalize
 template <typename T> GOP_DEVICE gop_vec<T, 3> cross(gop_vec<T, 3> a, gop_vec<T, 3> b)
 {
     return gop_vec<T, 3>(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x);

@@ -12,9 +12,14 @@ template <int N> struct gop_cl_kept {
     enum { value = N == 3 ? 4 : N };
 };
 
+struct gop_cl_zeros {
+};
+/* A literal is a constant, so that `constant float4 c = (float4)(1, 2, 3, 4);` is one. */
 template <typename T, int N> struct gop_cl_store;
 #define GOP_CL_STORE(count, ...)                                                               \
     template <typename T> struct gop_cl_store<T, count> {                                      \
+        gop_cl_store() = default;                                                              \
+        GOP_DEVICE constexpr gop_cl_store(gop_cl_zeros) : v{} {}                               \
         union {                                                                                \
             T v[gop_cl_kept<count>::value];                                                    \
             struct {                                                                           \
@@ -35,6 +40,25 @@ GOP_CL_STORE(3, x, y, z)
 GOP_CL_STORE(4, x, y, z, w)
 GOP_CL_STORE(8, x, y, z, w)
 GOP_CL_STORE(16, x, y, z, w)
+
+template <typename T, int N, int... which> struct gop_cl_parts;
+template <typename T, int N, int half> struct gop_cl_halves;
+#define GOP_CL_CHANGE(op)                                                                      \
+    GOP_DEVICE void operator op##=(const part &by) const                                       \
+    {                                                                                          \
+        set(get() op by);                                                                      \
+    }
+#define GOP_CL_CHANGES                                                                         \
+    GOP_CL_CHANGE(+)                                                                           \
+    GOP_CL_CHANGE(-)                                                                           \
+    GOP_CL_CHANGE(*)                                                                           \
+    GOP_CL_CHANGE(/)                                                                           \
+    GOP_CL_CHANGE(%)                                                                           \
+    GOP_CL_CHANGE(&)                                                                           \
+    GOP_CL_CHANGE(|)                                                                           \
+    GOP_CL_CHANGE(^)                                                                           \
+    GOP_CL_CHANGE(<<)                                                                          \
+    GOP_CL_CHANGE(>>)
 
 template <typename T, int N> struct gop_vec : gop_cl_store<T, N> {
     enum {
@@ -57,37 +81,47 @@ template <typename T, int N> struct gop_vec : gop_cl_store<T, N> {
         take(from);
         return *this;
     }
-    GOP_DEVICE gop_vec(T all)
+    GOP_DEVICE constexpr gop_vec(T all) : gop_cl_store<T, N>(gop_cl_zeros{})
     {
         for (int i = 0; i < N; i++) v[i] = all;
     }
     /* A literal: elements and vectors in order. */
     template <typename A, typename B, typename... More>
-    GOP_DEVICE gop_vec(const A &a, const B &b, const More &...more)
+    GOP_DEVICE constexpr gop_vec(const A &a, const B &b, const More &...more)
+        : gop_cl_store<T, N>(gop_cl_zeros{})
     {
         int at = 0;
         put(at, a), put(at, b), (put(at, more), ...);
     }
-    template <typename A> GOP_DEVICE void put(int &at, const A &one)
+    template <typename A> GOP_DEVICE constexpr void put(int &at, const A &one)
     {
         if (at < N) v[at] = (T)one;
         at++;
     }
-    template <int M> GOP_DEVICE void put(int &at, const gop_vec<T, M> &part)
+    template <int M> GOP_DEVICE constexpr void put(int &at, const gop_vec<T, M> &part)
     {
         for (int i = 0; i < M; i++) put(at, part.v[i]);
     }
-    /* Named parts: as a value, and as an lvalue. */
+    /* Named parts: as a value, and stored to. What is stored may be of the same vector, as in
+     * v.yx = v, so it is a copy. */
     template <int... which> GOP_DEVICE gop_vec<T, sizeof...(which)> gop_cl_part() const
     {
         return gop_vec<T, sizeof...(which)>(v[which]...);
     }
     template <int... which>
-    GOP_DEVICE gop_vec &gop_cl_set(const gop_vec<T, sizeof...(which)> &part)
+    GOP_DEVICE gop_vec<T, sizeof...(which)> gop_cl_set(gop_vec<T, sizeof...(which)> part)
     {
         int i = 0;
         ((v[which] = part.v[i++]), ...);
-        return *this;
+        return part;
+    }
+    template <int... which> GOP_DEVICE gop_cl_parts<T, N, which...> gop_cl_change_part()
+    {
+        return {*this};
+    }
+    template <int half> GOP_DEVICE gop_cl_halves<T, N, half> gop_cl_change_half()
+    {
+        return {*this};
     }
     /* Elements of the lower half (0), the upper half (1), even (2) and odd (3) numbers. */
     template <int half> static GOP_DEVICE constexpr int in_half(int i)
@@ -100,11 +134,27 @@ template <typename T, int N> struct gop_vec : gop_cl_store<T, N> {
         for (int i = 0; i < KEPT / 2; i++) made.v[i] = v[in_half<half>(i)];
         return made;
     }
-    template <int half> GOP_DEVICE gop_vec &gop_cl_set_half(const gop_vec<T, KEPT / 2> &part)
+    template <int half>
+    GOP_DEVICE gop_vec<T, KEPT / 2> gop_cl_set_half(gop_vec<T, KEPT / 2> part)
     {
         for (int i = 0; i < KEPT / 2; i++) v[in_half<half>(i)] = part.v[i];
-        return *this;
+        return part;
     }
+};
+/* Parts that `+=` and its like change: v.xy *= 2, v.hi += w. */
+template <typename T, int N, int... which> struct gop_cl_parts {
+    typedef gop_vec<T, sizeof...(which)> part;
+    gop_vec<T, N> &of;
+    GOP_DEVICE part get() const { return of.template gop_cl_part<which...>(); }
+    GOP_DEVICE void set(const part &to) const { of.template gop_cl_set<which...>(to); }
+    GOP_CL_CHANGES
+};
+template <typename T, int N, int half> struct gop_cl_halves {
+    typedef gop_vec<T, gop_vec<T, N>::KEPT / 2> part;
+    gop_vec<T, N> &of;
+    GOP_DEVICE part get() const { return of.template gop_cl_half<half>(); }
+    GOP_DEVICE void set(const part &to) const { of.template gop_cl_set_half<half>(to); }
+    GOP_CL_CHANGES
 };
 template <typename T> struct gop_vec<T, 1> { /* half of two elements is a scalar */
     T v[1];
