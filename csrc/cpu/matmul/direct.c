@@ -211,8 +211,8 @@ enum { DIRECT_PIECE = 1 << 20 }; /* bytes of terms that are worth a thread */
 static void lay_squares(int item, const void *from, int64_t step, int64_t lines, int64_t k,
                         int64_t width, void *to)
 {
-    if (item == 4) pack_squares_float32(from, step, (int)lines, k, (int)width, to);
-    else pack_squares_float64(from, step, (int)lines, k, (int)width, to);
+    if (item == 4) pack_squares_float32(from, step, lines, k, width, to);
+    else pack_squares_float64(from, step, lines, k, width, to);
 }
 
 #define GOP_TPL "cpu/matmul/direct.c"

@@ -308,6 +308,55 @@ static ALWAYS_INLINE void FN(dot_tile)(const int rows, const int lines, int64_t 
         for (int i = 0; i < rows; i++) out[i * out_row + j * out_step] = each[j * rows + i];
 }
 
+/* The same for many short lines of b, whose terms l are `width` apart here: lanes are columns,
+ * and what a tile has in its lanes are chains one after the other. They are added in the order
+ * in which those fold, so the bits are the same, and nothing is folded in registers. */
+static void FN(dots_across)(int64_t rows, int64_t outputs, int64_t count, const T *b,
+                            int64_t width, const T *x, int64_t x_row, T *out, int64_t out_row,
+                            int64_t out_step)
+{
+    enum { N = FN(N), LANES = TILE_BYTES / (int)sizeof(T), LEVELS = 6, DOWN = 4 };
+    const int64_t all = rows * gop_ceil(outputs, 2 * N);
+    V sums[LEVELS][DOWN][2];
+    for (int64_t at = 0; at < all; at += gop_smaller(DOWN, rows - at % rows)) {
+        const int64_t i = at % rows, j = at / rows * 2 * N, down = gop_smaller(rows - i, DOWN);
+        int level = 0;
+        for (int c = 0; c < LANES; c++) {
+            V sum[DOWN][2] = {{{0}}};
+            int lane = 0; /* c with its bits reversed */
+            for (int bit = 1; bit < LANES; bit *= 2) lane += c & bit ? LANES / 2 / bit : 0;
+            for (int64_t l = lane; l < count; l += LANES)
+#pragma GCC unroll 2
+                for (int v = 0; v < 2; v++) {
+                    const V line = *(const FN(anywhere) *)(b + l * width + j + v * N);
+#pragma GCC unroll 4
+                    for (int r = 0; r < DOWN; r++)
+                        sum[r][v] =
+                            VFN(fma)(VECTOR_SPLAT(V, x[(i + (r < down ? r : 0)) * x_row + l]),
+                                     line, sum[r][v]);
+                }
+            level = 0;
+            const int adds_zero = count % LANES > 0 && lane >= count % LANES; /* as tiles do */
+#pragma GCC unroll 8
+            for (int o = 0; o < 2 * DOWN; o++)
+                if (adds_zero) sum[o / 2][o % 2] += 0;
+            for (int left = c; left & 1; left /= 2, level++)
+#pragma GCC unroll 8
+                for (int o = 0; o < 2 * DOWN; o++)
+                    sum[o / 2][o % 2] += sums[level][o / 2][o % 2];
+            memcpy(sums[level], sum, sizeof sum);
+        }
+        for (int64_t r = 0; r < down; r++)
+            for (int v = 0; v < 2; v++) {
+                const int64_t left = lanes_left(outputs - j - v * N, N);
+                T *const to = out + (i + r) * out_row + (j + v * N) * out_step;
+                if (out_step == 1 && left > 0) UFN(store)(to, left, (U)sums[level][r][v]);
+                for (int64_t n = 0; n < left && out_step != 1; n++)
+                    to[n * out_step] = sums[level][r][v][n];
+            }
+    }
+}
+
 /* Computes `outputs` outputs for each of `rows` rows, from one segment of l. Lines that two
  * rows have used are in the L1 cache for the other two. */
 static ALWAYS_INLINE void FN(dot_tiles)(const int rows, int64_t outputs, int64_t count,

@@ -35,40 +35,91 @@ static ALWAYS_INLINE void FN(pack_line)(const T *from, int here, int width, X *t
 }
 
 #if IS_FLOAT && !IS_HALF
-/* Packs `here` lines that are contiguous along l into one panel: squares are transposed in
- * registers. Missing lines are not loaded, not even with all lanes masked: on some processors,
- * masked accesses to unmapped memory take hundreds of cycles. Stores are whole vectors for the
- * same reason. What one stores too much is overwritten by a later one; behind the last panel of
- * a is the memory of b's panels, which are packed after a's. */
-static void FN(pack_squares)(const T *from, int64_t step, int here, int64_t kc, int width,
-                             X *to)
+/* Packs `lines` lines that are contiguous along l, of which a panel takes `width`: squares are
+ * transposed in registers. Missing lines are not loaded, not even with all lanes masked: on
+ * some processors, masked accesses to unmapped memory take hundreds of cycles. Stores are whole
+ * vectors for the same reason. What one stores too much is overwritten by a later one; behind
+ * the last panel of a is the memory of b's panels, which are packed after a's. */
+static void FN(pack_squares)(const T *from, int64_t step, int64_t lines, int64_t kc,
+                             int64_t width, T *to)
 {
     enum { N = VECTOR / (int)sizeof(T) };
-    for (int x0 = (width - 1) / N * N; x0 >= 0; x0 -= N) {
-        const int lines = here - x0;
-        for (int64_t l0 = 0; l0 < kc; l0 += N) {
-            const int64_t left = gop_smaller(kc - l0, N);
-            SQUARE_VECTOR square[N];
+    for (int64_t x0 = (width - 1) / N * N; x0 >= 0; x0 -= N) {
+        const T *line = from + x0 * step;
+        T *at = to + x0;
+        int64_t left = kc;
+        SQUARE_VECTOR square[N];
+        for (; left >= N && lines - x0 >= N; left -= N, line += N, at += N * width) {
+#pragma GCC unroll 16
+            for (int x = 0; x < N; x++) square[x] = SQUARE(load)(line + x * step, N);
+            SQUARE(square)(square);
+#pragma GCC unroll 16
+            for (int l = 0; l < N; l++) SQUARE(store)(at + l * width, N, square[l]);
+        }
+        for (; left > 0; left -= N, line += N, at += N * width) {
 #pragma GCC unroll 16
             for (int x = 0; x < N; x++)
-                square[x] = x < lines ? SQUARE(load)(from + (x0 + x) * step + l0, left)
-                                      : (SQUARE_VECTOR){0};
+                square[x] = x < lines - x0 ? SQUARE(load)(line + x * step, gop_smaller(left, N))
+                                           : (SQUARE_VECTOR){0};
             SQUARE(square)(square);
 #pragma GCC unroll 16
             for (int l = 0; l < N; l++)
-                if (l < left) SQUARE(store)(to + (l0 + l) * width + x0, N, square[l]);
+                if (l < left) SQUARE(store)(at + l * width, N, square[l]);
         }
     }
 }
 #endif
 
-/* Packs `count` vectors of `kc` values into panels of `width` vectors, which are interleaved
- * for each l. The last panel is padded by 0, whose accumulators are never stored. The source is
- * read along its contiguous direction, whole cache lines at a time. */
-static void FN(pack)(const T *from, int64_t step, int64_t l_step, int64_t count, int64_t kc,
-                     int width, X *to)
+/* Packs lines that are contiguous across l into one panel of `width`: `here` of `lines` that
+ * there are. Stores are whole vectors, as those of squares. The loop is short, so that many
+ * loads are under way. */
+static void FN(pack_across)(const T *from, int64_t l_step, int64_t here, int64_t lines,
+                            int64_t kc, int64_t width, X *to)
+{
+#if IS_FLOAT && !IS_HALF
+    enum { N = VECTOR / (int)sizeof(T) };
+    (void)here;
+    for (int64_t x = (width - 1) / N * N; x >= 0; x -= N) {
+        const int64_t left = gop_smaller(lines - x, N);
+        const T *line = from + x;
+        X *at = to + x;
+        if (left < N) {
+            for (int64_t l = 0; l < kc && left > 0; l++, line += l_step, at += width)
+                SQUARE(store)(at, N, SQUARE(load)(line, left));
+            continue;
+        }
+        for (int64_t l = 0; l < kc; l++, line += l_step, at += width)
+            SQUARE(store)(at, N, SQUARE(load)(line, N));
+    }
+#else
+    const int planes = 1 + IS_COMPLEX;
+    (void)lines;
+#define ROWS_OF(n)                                                                             \
+    if (here == n && width == n) { /* a constant length becomes a few moves */                 \
+        for (int64_t l = 0; l < kc; l++)                                                       \
+            FN(pack_line)(from + l * l_step, n, n, to + l * n * planes);                       \
+        return;                                                                                \
+    }
+    ROWS_OF(PFN(MR));
+#if IS_COMPLEX
+    ROWS_OF(5);
+    ROWS_OF(4);
+#endif
+#undef ROWS_OF
+    for (int64_t l = 0; l < kc; l++)
+        FN(pack_line)(from + l * l_step, (int)here, (int)width, to + l * width * planes);
+#endif
+}
+
+/* Packs `count` vectors of `kc` values, of `all` that there are, into panels of `width`
+ * vectors, which are interleaved for each l. The last panel is padded by 0, whose accumulators
+ * are never stored. The source is read along its contiguous direction, whole cache lines at a
+ * time. */
+static void FN(pack)(const T *from, int64_t step, int64_t l_step, int64_t count, int64_t all,
+                     int64_t kc, int64_t width, X *to)
 {
     enum { LINE = 16 }; /* values of l that are read of one vector at a time */
+    (void)all;
     const int planes = 1 + IS_COMPLEX;
     const int64_t panel = kc * width * planes, full = count / width * width;
     if (full < count) memset(to + full / width * panel, 0, sizeof(X) * (size_t)panel);
@@ -89,28 +140,22 @@ static void FN(pack)(const T *from, int64_t step, int64_t l_step, int64_t count,
                         FN(pack_line)
                         (line, PFN(NR), PFN(NR), to + s * panel + l * PFN(NR) * planes);
                     }
-        else if (width == PFN(MR))
-            for (; x < full; x += PFN(MR), to += panel)
-                for (int64_t l = 0; l < kc; l++) FN(pack_line)
-        (from + x + l * l_step, PFN(MR), PFN(MR), to + l * PFN(MR) * planes);
-        for (; x < count; x += width, to += panel)
-            for (int64_t l = 0; l < kc; l++) FN(pack_line)
-        (from + x + l * l_step, (int)(count - x < width ? count - x : width), width,
-         to + l * width * planes);
+        for (; x < count; x += width, to += panel) FN(pack_across)
+        (from + x, l_step, gop_smaller(count - x, width), all - x, kc, width, to);
         return;
     }
     for (int64_t first = 0; first < count; first += width, to += panel) {
-        const int here = (int)(count - first < width ? count - first : width);
+        const int64_t here = gop_smaller(count - first, width);
         const T *source = from + first * step;
-#if IS_FLOAT && !IS_HALF
+#if (IS_FLOAT && !IS_HALF) || IS_COMPLEX /* parts are lines, too */
         if (l_step == 1) {
-            FN(pack_squares)(source, step, here, kc, width, to);
+            PACK_SQUARES((const R *)source, EACH * step, all - first, EACH * kc, width, to);
             continue;
         }
 #endif
         for (int64_t l0 = 0; l0 < kc; l0 += LINE) {
             const int64_t l_end = kc - l0 < LINE ? kc : l0 + LINE;
-            for (int x = 0; x < here; x++)
+            for (int64_t x = 0; x < here; x++)
                 for (int64_t l = l0; l < l_end; l++)
                     FN(put)(source[x * step + l * l_step], to + l * width * planes + x, width);
         }
@@ -156,6 +201,15 @@ static void FN(pack)(const T *from, int64_t step, int64_t l_step, int64_t count,
 #define WIDE_float64 1
 #define WIDE_complex64 0
 #define WIDE_complex128 0
+
+/* Packs lines of real numbers; the complex dtypes come first. */
+static void pack_squares_float32(const float *from, int64_t step, int64_t lines, int64_t kc,
+                                 int64_t width, float *to);
+static void pack_squares_float64(const double *from, int64_t step, int64_t lines, int64_t kc,
+                                 int64_t width, double *to);
+#define PACK_SQUARES GOP_PASTE(PACK_SQUARES, REAL)
+#define PACK_SQUARES_f32 pack_squares_float32
+#define PACK_SQUARES_f64 pack_squares_float64
 
 #define SQUARE_VECTOR GOP_PASTE(SQUARE_VECTOR, D)
 #define SQUARE_VECTOR_float32 vector_u32

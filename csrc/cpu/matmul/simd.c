@@ -7,52 +7,58 @@
  */
 #ifdef D
 
-/* Writes a tile's accumulators to out. They are stored strip by strip as blocks of mr x NR. */
+/* Writes a tile's accumulators to out. They are stored strip by strip as blocks of a panel's
+ * rows x NR. */
 static void FN(unpack)(const product *p, const X *c, const tile *at, T *out)
 {
     const int nr = PFN(NR), planes = 1 + IS_COMPLEX;
+    const int64_t panels = gop_ceil(at->rows, p->mr);
     for (int64_t j1 = 0; j1 < at->cols; j1 += p->strip) {
         const int64_t cols = gop_smaller(at->cols - j1, p->strip);
-        for (int64_t i0 = 0; i0 < at->rows; i0 += p->mr)
-            for (int64_t j0 = 0; j0 < cols; j0 += nr, c += p->mr * nr * planes) {
-                const int64_t i_end = gop_smaller(at->rows - i0, p->mr);
+        for (int64_t panel = 0; panel < panels; panel++) {
+            const int64_t i0 = panel_begin(p, at->rows, panel),
+                          rows = panel_begin(p, at->rows, panel + 1) - i0;
+            for (int64_t j0 = 0; j0 < cols; j0 += nr, c += rows * nr * planes) {
+                const int64_t i_end = gop_smaller(at->rows - i0, rows);
                 const int64_t j_end = gop_smaller(cols - j0, nr);
                 for (int64_t i = 0; i < i_end; i++) {
                     T *row = out + (i0 + i) * p->s.out_row + (j1 + j0) * p->s.out_col;
                     const X *sum = c + i * nr;
                     if (p->s.out_col == 1)
                         for (int64_t j = 0; j < j_end; j++)
-                            row[j] = FN(get)(sum + j, p->mr * nr);
+                            row[j] = FN(get)(sum + j, rows * nr);
                     else
                         for (int64_t j = 0; j < j_end; j++)
-                            row[j * p->s.out_col] = FN(get)(sum + j, p->mr * nr);
+                            row[j * p->s.out_col] = FN(get)(sum + j, rows * nr);
                 }
             }
+        }
     }
 }
 
-/* Computes one block of accumulators. If it is whole and in_out is set, its sums are kept in
- * out, else in c. */
-static ALWAYS_INLINE void FN(block)(const product *p, int64_t rows, int64_t cols, int64_t kc,
-                                    const X *a, const X *b, X *c, T *out, int is_first)
+/* Computes one block of accumulators of a panel of `rows`. If it is whole and in_out is set,
+ * its sums are kept in out, else in c. `down` rows of the tile are left. */
+static ALWAYS_INLINE void FN(block)(const product *p, int rows, int64_t down, int64_t cols,
+                                    int64_t kc, const X *a, const X *b, X *c, T *out,
+                                    int is_first)
 {
     if (!p->in_out) {
-        PFN(multiply)(p->mr, kc, a, b, c, PFN(NR), is_first);
+        PFN(multiply)(rows, kc, a, b, c, PFN(NR), is_first);
         return;
     }
 #if WIDE
-    if (rows >= p->mr && cols >= PFN(NR)) {
-        PFN(multiply)(p->mr, kc, a, b, (X *)out, p->s.out_row, is_first);
+    if (down >= rows && cols >= PFN(NR)) {
+        PFN(multiply)(rows, kc, a, b, (X *)out, p->s.out_row, is_first);
         return;
     }
-    PFN(multiply)(p->mr, kc, a, b, c, PFN(NR), 1);
-    for (int64_t i = 0; i < rows && i < p->mr; i++)
+    PFN(multiply)(rows, kc, a, b, c, PFN(NR), 1);
+    for (int64_t i = 0; i < down && i < rows; i++)
         for (int64_t j = 0; j < cols && j < PFN(NR); j++) {
             T *const to = out + i * p->s.out_row + j;
             *to = is_first ? (T)c[i * PFN(NR) + j] : (T)((X)*to + c[i * PFN(NR) + j]);
         }
 #else
-    (void)rows, (void)cols, (void)out;
+    (void)down, (void)cols, (void)out;
 #endif
 }
 
@@ -65,17 +71,28 @@ static void FN(terms)(const rounds *call, const tile *at, int64_t l0, int64_t kc
     const T *const b = (const T *)call->b + at->b + l0 * p->s.b_row;
     T *const out = (T *)call->out + at->out;
     X *const a_panels = at->a_panels, *const b_panels = at->b_panels, *c = at->sums;
-    FN(pack)(a, p->s.a_row, p->s.a_col, at->rows, kc, p->mr, a_panels);
+    const int64_t panels = gop_ceil(at->rows, p->mr);
+    for (int64_t panel = 0; panel < panels; panel++) {
+        const int64_t i0 = panel_begin(p, at->rows, panel), left = at->rows - i0;
+        const int64_t rows = panel_begin(p, at->rows, panel + 1) - i0;
+        FN(pack)
+        (a + i0 * p->s.a_row, p->s.a_row, p->s.a_col, gop_smaller(left, rows), left, kc, rows,
+         a_panels + i0 * kc * planes);
+    }
     for (int64_t j1 = 0; j1 < at->cols; j1 += p->strip) {
         const int64_t cols = gop_smaller(at->cols - j1, p->strip);
-        FN(pack)(b + j1 * p->s.b_col, p->s.b_col, p->s.b_row, cols, kc, nr, b_panels);
-        for (int64_t i0 = 0; i0 < at->rows; i0 += p->mr)
+        FN(pack)
+        (b + j1 * p->s.b_col, p->s.b_col, p->s.b_row, cols, cols, kc, nr, b_panels);
+        for (int64_t panel = 0; panel < panels; panel++) {
+            const int64_t i0 = panel_begin(p, at->rows, panel),
+                          rows = panel_begin(p, at->rows, panel + 1) - i0;
             for (int64_t j0 = 0; j0 < cols; j0 += nr) {
                 if (!p->is_mirrored || at->below + i0 < j1 + j0 + nr) FN(block)
-                (p, at->rows - i0, cols - j0, kc, a_panels + i0 * kc * planes,
+                (p, (int)rows, at->rows - i0, cols - j0, kc, a_panels + i0 * kc * planes,
                  b_panels + j0 * kc * planes, c, out + i0 * p->s.out_row + j1 + j0, is_first);
-                if (!p->in_out) c += p->mr * nr * planes;
+                if (!p->in_out) c += rows * nr * planes;
             }
+        }
     }
 }
 

@@ -21,7 +21,8 @@ typedef struct packing {
  * added in their order, with the same bits. */
 typedef struct product {
     sides s;
-    int mr;          /* rows of a panel of a */
+    int mr;          /* most rows of a panel of a */
+    int is_padded;   /* all panels have as many */
     int in_out;      /* sums are kept in out, else in scratch */
     int is_mirrored; /* a times its transpose: blocks below the diagonal are copied */
     int64_t tile_rows, tile_cols, tiles_n, tiles_each, tiles;
@@ -83,13 +84,18 @@ static void *sums_of(const rounds *call, int64_t t, int64_t block)
            (size_t)(t * (p->blocks + 1) + block + 1) * p->sum_bytes;
 }
 
-/* The rows of a panel: panels are equal; dtypes without a kernel for every number have 1, 4 or
- * MR. */
+/* The most rows of a panel; dtypes without a kernel for every number have 1, 4 or MR. */
 static int panel_rows(int64_t m, const packing *with)
 {
-    if (!with->is_float) return m == 1 ? 1 : m <= 4 ? 4 : with->mr;
-    const int64_t panels = (m + with->mr - 1) / with->mr;
-    return (int)((m + panels - 1) / panels);
+    if (with->is_float) return (int)gop_smaller(m, with->mr);
+    return m == 1 ? 1 : m <= 4 ? 4 : with->mr;
+}
+
+/* The first row of a tile's panel. Panels are equal but for a row, and none has padding, if
+ * there is a kernel for every number of rows. */
+static inline int64_t panel_begin(const product *p, int64_t rows, int64_t panel)
+{
+    return p->is_padded ? panel * p->mr : rows * panel / gop_ceil(rows, p->mr);
 }
 
 static int64_t round_up(int64_t value, int64_t to)
@@ -101,8 +107,8 @@ static int64_t round_up(int64_t value, int64_t to)
  * the end. */
 static double padded_work(int64_t m, int64_t n, int64_t out_col, const packing *with)
 {
-    return (double)round_up(m, panel_rows(m, with)) * (double)round_up(n, with->nr) *
-           (out_col == 1 ? 1 : 1.25);
+    const int64_t rows = with->is_float ? m : round_up(m, panel_rows(m, with));
+    return (double)rows * (double)round_up(n, with->nr) * (out_col == 1 ? 1 : 1.25);
 }
 
 /* The largest equal pieces of whole panels, of at most `target`. */
@@ -181,6 +187,7 @@ static gop_status plan_product(const gop_task *task, const packing *with, int wo
                                                    padded_work(g->m, g->n, g->out_col, with);
     *p = (product){.s = sides_of(g, is_swapped), .workers = workers < 1 ? 1 : workers};
     p->mr = panel_rows(p->s.m, with);
+    p->is_padded = !with->is_float;
     p->in_out = with->is_wide && p->s.out_col == 1;
     p->is_mirrored = is_own_transpose(task->call) && g->m == g->n;
     cut_tiles(p, with, g->batches);

@@ -108,7 +108,7 @@ static void FN(pack_rows)(const thin *p, int64_t count, const T *x, T *own, int6
     }
     if (p->s.a_row == 1 && p->s.m <= N / 2) return;
     if (p->s.a_row == 1 && p->s.a_col != 1) {
-        FN(pack_squares)(x, p->s.a_col, (int)count, p->s.m, (int)apart, own);
+        FN(pack_squares)(x, p->s.a_col, count, p->s.m, apart, own);
         return;
     }
 #endif
@@ -153,6 +153,13 @@ static void FN(vector_pieces)(void *argument, int64_t begin, int64_t end, int wo
             if (packed != part) FN(pack_rows)(p, count, x, own, apart);
             x = own;
         }
+#if !IS_COMPLEX
+        if (p->across > 0) {
+            FN(pack_squares)(b, p->s.b_col, width, count, p->across, own);
+            FN(dots_across)(p->s.m, width, count, own, p->across, x, apart, out, row, step);
+            continue;
+        }
+#endif
         if (p->is_few) FN(dots_of_few)
         (p->s.m, width, count, b, p->s.b_col, x, apart, out, row, step, p->is_mirrored);
         else FN(dots_of_rows)(p->s.m, width, count, b, p->s.b_col, x, apart, out, row, step);
@@ -214,6 +221,7 @@ typedef struct thin {
     sides s;
     int is_dots, is_packed;  /* a's rows are packed one after the other */
     int is_few, is_mirrored; /* few lines times few; a times its transpose */
+    int64_t across; /* few lines whose columns are lanes: the distance of terms; else 0 */
     int64_t width, segment, segments, pieces;
     size_t own; /* bytes of a worker's scratch */
     int workers;
@@ -294,8 +302,11 @@ static int way_of(const sides *p, gop_dtype dtype)
         p->k >= 4 * SHORTEST)
         return DOTS;
     const int is_large = p->m == 1 || p->n * item > CACHED / (p->k + 1) * 4;
-    /* What direct sums in registers; only real numbers have the same bits there. */
+    /* What direct sums in registers, by at most two blocks of 8, 4, 2 or 1 vectors on AVX2;
+     * only real numbers have the same bits there. */
+    const int are_two = VECTOR == 32 && gop_ceil(p->n * item, VECTOR) % 8 != 7;
     const int64_t narrow = !is_real      ? NARROW / item
+                           : are_two     ? SHORTEST
                            : VECTOR > 16 ? 4 * VECTOR / item
                                          : NARROWEST - 1;
     const int is_wide = p->n >= SHORTEST || (p->m == 1 && p->n > narrow && p->k >= TALL / p->n);
@@ -321,6 +332,7 @@ static int64_t swept_width(const thin *p, int64_t batches, int64_t item)
 
 static gop_status matmul_vector_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
+    enum { ACROSS_ROWS = 4, ACROSS_TERMS = 256, ACROSS_EACH = 16 }; /* where that pays */
     thin *const p = GOP_OWN(thin, plan);
     const gop_gemm *g = &task->geometry.gemm;
     const gop_dtype dtype = task->out[0].dtype;
@@ -359,10 +371,15 @@ static gop_status matmul_vector_plan(const gop_ctx *ctx, const gop_task *task, g
     const int meet = s.a_row * item % FEW_MEET == 0;
     p->is_packed =
         p->is_dots && (s.a_col != 1 || (p->is_few ? s.n > FEW_APART && meet : s.m > 1));
+    /* Short lines fold more than they multiply. */
+    if (VECTOR == 32 && p->is_few && is_real && !p->is_packed && s.m >= ACROSS_ROWS &&
+        s.n > VECTOR / item && s.k <= gop_smaller(ACROSS_TERMS, ACROSS_EACH * s.m))
+        p->across = round_up(s.n, 2 * VECTOR / item);
     p->own = (size_t)(item * s.m *
                       (!p->is_dots    ? KC
                        : p->is_packed ? round_up(gop_smaller(s.k, p->segment), APART) + APART
                                       : 0));
+    if (p->across) p->own = (size_t)(item * p->across * s.k);
     plan->scratch = (size_t)p->workers * p->own;
     if (p->segments > 1) plan->scratch += (size_t)(g->batches * s.m * s.n * p->segments * item);
     return GOP_OK;
