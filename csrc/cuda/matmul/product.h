@@ -213,31 +213,17 @@ struct matmul_offsets {
     int64_t a, b, out;
 };
 
-/* Where product number `batch` lies. The loop is not unrolled and the outermost axis not
- * divided by: a division of 64 bits is 60 instructions, and most batches have one axis. */
 GOP_DEVICE matmul_offsets matmul_batch(const matmul_geometry &g, int64_t batch)
 {
     matmul_offsets at = {0, 0, 0};
-    uint64_t left = (uint64_t)batch;
-#pragma unroll 1
     for (int axis = g.batch_rank - 1; axis >= 0; axis--) {
-        const uint64_t extent = (uint64_t)g.extent[axis], above = axis > 0 ? left / extent : 0;
-        const int64_t index = (int64_t)(left - above * extent);
-        left = above;
+        const int64_t index = batch % g.extent[axis];
+        batch /= g.extent[axis];
         at.a += index * g.a[axis];
         at.b += index * g.b[axis];
         at.out += index * g.out[axis];
     }
     return at;
-}
-
-/* Where result number `at` lies, in C order of the batch. */
-GOP_DEVICE int64_t matmul_place(const matmul_geometry &g, int64_t at)
-{
-    const uint64_t m = (uint64_t)g.m, n = (uint64_t)g.n;
-    const uint64_t row = (uint64_t)at / n, batch = row / m;
-    const int64_t i = (int64_t)(row - batch * m), j = (int64_t)((uint64_t)at - row * n);
-    return matmul_batch(g, (int64_t)batch).out + i * g.out_row + j * g.out_col;
 }
 
 /* From one product of the batch to the next, in C order of all its axes; -1 where the axes do

@@ -29,7 +29,9 @@ template <typename T, int DOWN> __global__ void __launch_bounds__(ACROSS *DOWN)
         __syncthreads();
         if (y == 0 && at < count) {
             for (int part = 1; part < DOWN; part++) sum = plus(sum, meet[part][x]);
-            put((T *)p.out + matmul_place(g, at), sum);
+            const int64_t j = at % g.n, i = at / g.n % g.m;
+            const matmul_offsets of = matmul_batch(g, at / g.n / g.m);
+            put((T *)p.out + of.out + i * g.out_row + j * g.out_col, sum);
         }
         __syncthreads();
     }
@@ -47,7 +49,8 @@ template <typename T> __global__ void __launch_bounds__(ACROSS *FEW)
 #pragma unroll 4
     for (int64_t s = 0; s < p.part.split; s++)
         sum = plus(sum, partials[at + s * p.part.split_stride]);
-    put((T *)p.out + matmul_place(g, at), sum);
+    const int64_t j = at % g.n, i = at / g.n % g.m;
+    put((T *)p.out + matmul_batch(g, at / g.n / g.m).out + i * g.out_row + j * g.out_col, sum);
 }
 
 template <typename T>

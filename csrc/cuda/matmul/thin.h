@@ -8,8 +8,6 @@
 #ifndef GOP_CUDA_MATMUL_THIN_H
 #define GOP_CUDA_MATMUL_THIN_H
 
-#include <type_traits>
-
 #include "cuda/matmul/tiling.h"
 
 enum { THIN_COLUMNS = 64 };
@@ -34,17 +32,16 @@ struct thin_block {
 
 /* The order of blocks, fastest first: tiles of columns (there are `across`), rows, chunks of
  * the sums, products. */
-template <typename T> GOP_DEVICE thin_block thin_block_of(const matmul_product<T> &p,
-                                                          uint32_t i, int64_t across, int rows)
+template <typename T> GOP_DEVICE thin_block thin_block_of(const matmul_product<T> &p, int64_t i,
+                                                          int64_t across, int rows)
 {
-    /* There are fewer than 2^31 blocks. */
-    const uint32_t down = (uint32_t)((uint64_t)(p.g.m + rows - 1) / (uint32_t)rows);
-    const uint32_t line = i / (uint32_t)across, chunks = line / down;
+    const int64_t down = (p.g.m + rows - 1) / rows;
     thin_block block;
-    block.tile = i - line * (uint32_t)across;
-    block.i0 = (int64_t)(line - chunks * down) * rows;
-    block.batch = chunks / (uint32_t)p.part.split;
-    block.chunk = chunks % (uint32_t)p.part.split;
+    block.tile = i % across;
+    i /= across;
+    block.i0 = i % down * rows;
+    i /= down;
+    block.chunk = i % p.part.split, block.batch = i / p.part.split;
     block.begin = block.chunk * p.part.chunk;
     block.end = block.begin + p.part.chunk < p.g.k ? block.begin + p.part.chunk : p.g.k;
     return block;
@@ -166,33 +163,25 @@ template <typename G> static inline int64_t thin_packed(const G &g, const thin_l
     return thin_padded(g.k, to.terms) * thin_padded(g.n, to.columns);
 }
 
-/* Items are copied by their size. */
-template <typename W> __global__ void matmul_thin_pack_kernel(const matmul_geometry g,
-                                                              int64_t batches, const W *b,
-                                                              W *to, thin_layout layout)
+template <typename T>
+__global__ void matmul_thin_pack_kernel(const matmul_product<T> p, T *to, thin_layout layout)
 {
+    const matmul_geometry &g = p.g;
     const int64_t l = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    const uint64_t terms = (uint64_t)layout.terms;
-    const unsigned band = (unsigned)layout.columns;
-    const unsigned columns = ((unsigned)g.n + band - 1) / band * band;
-    const int64_t line = (int64_t)(((uint64_t)g.k + terms - 1) / terms * terms);
+    const int64_t line = (g.k + layout.terms - 1) / layout.terms * layout.terms;
+    const int64_t columns = (g.n + layout.columns - 1) / layout.columns * layout.columns;
     if (l >= line) return;
-    const int64_t before = (int64_t)((uint64_t)l / terms * terms),
-                  at = before * band + l - before;
-    for (int64_t batch = blockIdx.y; batch < batches; batch += gridDim.y) {
-        const W *from = b + matmul_batch(g, batch).b + l * g.b_row;
-        for (unsigned c = 0; c < columns; c++) {
-            W value = {};
+    const int64_t at = l / layout.terms * layout.terms * layout.columns + l % layout.terms;
+    for (int64_t batch = blockIdx.y; batch < p.part.batches; batch += gridDim.y) {
+        const T *from = p.b + matmul_batch(g, batch).b + l * g.b_row;
+        for (int64_t c = 0; c < columns; c++) {
+            T value = {};
             if (l < g.k && c < g.n) value = from[c * g.b_col];
-            to[(batch * columns + c / band * band) * line + at + c % band * layout.terms] =
-                value;
+            to[(batch * columns + c / layout.columns * layout.columns) * line + at +
+               c % layout.columns * layout.terms] = value;
         }
     }
 }
-template <typename T> using thin_word = std::conditional_t<
-    sizeof(T) < 4, std::conditional_t<sizeof(T) == 1, uint8_t, uint16_t>,
-    std::conditional_t<sizeof(T) == 4, uint32_t,
-                       std::conditional_t<sizeof(T) == 8, uint64_t, complex128>>>;
 
 /* Enqueues the copying; b is the copy from then on. Two kernels become one graph: this one and
  * the next, or, where chunks are added, the next and that one. */
@@ -202,9 +191,8 @@ thin_pack(gop_ctx *ctx, const gop_task *task, const thin_cut &cut, matmul_produc
     T *const to = (T *)((char *)task->scratch + cut.pack_at);
     const dim3 grid((unsigned)blocks_for(thin_padded(p->g.k, cut.layout.terms), 256),
                     (unsigned)(p->g.batches < 65535 ? p->g.batches : 65535));
-    typedef thin_word<T> W;
-    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, cut.split == 1, matmul_thin_pack_kernel<W>, grid, 256, 0,
-                                p->g, p->part.batches, (const W *)p->b, (W *)to, cut.layout));
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, cut.split == 1, matmul_thin_pack_kernel<T>, grid, 256, 0,
+                                *p, to, cut.layout));
     p->b = to;
     p->g.b_row = 1;
     p->g.b_col = thin_padded(p->g.k, cut.layout.terms);
