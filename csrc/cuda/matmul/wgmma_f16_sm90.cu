@@ -343,17 +343,17 @@ GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, const cluster_place at, 
         if (tells) mbarrier_arrive_cluster(empty + before, lane);
         if constexpr (R::SHARES) {
             add_slices<T, R>(w, at.rank, i, mine_from, sum, slots, results);
-            continue;
-        }
+        } else {
 #pragma unroll
-        for (int v = 0; v < WAVES; v++) {
-            const int row = mine_from + v * 64, m = i.i0 + row;
-            if (i.part >= 0)
-                write_partial<R>(w.partials +
-                                     ((int64_t)i.part * size + at.rank) * R::ROWS * R::COLUMNS,
-                                 sum[v], row, (int)(w.n - i.j0), w.transposed);
-            else if (m < w.m && i.j0 < w.n)
-                write_tile<T>(w, sum[v], results, half, m, i.j0, i.batch);
+            for (int v = 0; v < WAVES; v++) {
+                const int row = mine_from + v * 64, m = i.i0 + row;
+                if (i.part >= 0)
+                    write_partial<R>(w.partials + ((int64_t)i.part * size + at.rank) * R::ROWS *
+                                                      R::COLUMNS,
+                                     sum[v], row, (int)(w.n - i.j0), w.transposed);
+                else if (m < w.m && i.j0 < w.n)
+                    write_tile<T>(w, sum[v], results, half, m, i.j0, i.batch);
+            }
         }
     }
     tma_store_wait_read<0>();
