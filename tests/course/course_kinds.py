@@ -247,7 +247,7 @@ KINDS = {
     "05": [
         ("no start value",
          [("mine = 0", "mine")],
-         "no simple choice of elements|Does every variable begin at 0"),
+         "line 6: `mine` is used before it has a value"),
         ("added in shared memory",
          [("t = threadIdx.x, mine = 0;", "t = threadIdx.x;\n    s[t] = 0;"),
           ("mine += v[i];\n    s[t] = mine;", "s[t] += v[i];")],
