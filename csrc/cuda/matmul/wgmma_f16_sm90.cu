@@ -113,11 +113,11 @@ struct result_part {
     int line, lines, item, items; /* the first, and where it ends */
 };
 
-/* Its lines, a word of WIDE at a time; the last of a line by itself, if it is odd. */
-template <int WIDE, typename word, typename T> GOP_DEVICE void
+/* Its lines, a word at a time; the last of a line by itself, if it is odd. */
+template <typename word, typename T> GOP_DEVICE void
 store_words(T *to, const uint8_t *results, int64_t line, int64_t item, const result_part &part)
 {
-    enum { EACH = (int)(sizeof(word) / sizeof(T)), ACROSS = WIDE / EACH };
+    enum { EACH = (int)(sizeof(word) / sizeof(T)), ACROSS = 64 / EACH };
     const int x = part.item + threadIdx.x % ACROSS * EACH;
     if (x >= part.items) return;
 #pragma unroll 4
@@ -167,9 +167,9 @@ template <typename T> GOP_DEVICE void store_columns(const wgmma_f16_work &w,
     const int64_t item = w.transposed ? w.out_row : w.out_col;
     const result_part part = w.transposed ? result_part{first, columns, 0, rows}
                                           : result_part{0, rows, first, columns};
-    if (w.store == 8) store_words<64, uint4>(out, from, line, item, part);
-    else if (w.store == 2) store_words<64, uint32_t>(out, from, line, item, part);
-    else store_words<64, uint16_t>(out, from, line, item, part);
+    if (w.store == 8) store_words<uint4>(out, from, line, item, part);
+    else if (w.store == 2) store_words<uint32_t>(out, from, line, item, part);
+    else store_words<uint16_t>(out, from, line, item, part);
 }
 
 /* 64 x 64 results from there to row m and column n. */
@@ -447,6 +447,8 @@ template <typename T, int SHAPE, bool SHARES = false>
 static gop_status launch_tiles(gop_ctx *ctx, const gop_task *task, const wgmma_f16_plan &plan,
                                const wgmma_f16_work &w)
 {
+    if constexpr (wgmma_f16_shapes[SHAPE].shares && !SHARES)
+        if (w.schedule.sharing > 1) return launch_tiles<T, SHAPE, true>(ctx, task, plan, w);
     typedef wgmma_f16_block<SHAPE, SHARES> R;
     const int size = w.schedule.cluster;
     const gop_cuda_grid grid = cluster_grid(w.last - w.first, ctx->info.processors, size);
@@ -509,15 +511,7 @@ static gop_status matmul_wgmma_f16(gop_ctx *ctx, const gop_task *task, int64_t s
         launch_tiles<T, 0>, launch_tiles<T, 1>, launch_tiles<T, 2>, launch_tiles<T, 3>,
         launch_tiles<T, 4>, launch_tiles<T, 5>, launch_tiles<T, 6>, launch_tiles<T, 7>,
         launch_tiles<T, 8>, launch_tiles<T, 9>};
-    static const launcher sharing[WGMMA_F16_SHAPES] = {nullptr,
-                                                       nullptr,
-                                                       launch_tiles<T, 2, true>,
-                                                       nullptr,
-                                                       launch_tiles<T, 4, true>,
-                                                       launch_tiles<T, 5, true>,
-                                                       nullptr,
-                                                       launch_tiles<T, 7, true>};
-    return (t.sharing > 1 ? sharing : launch)[t.shape](ctx, task, plan, w);
+    return launch[t.shape](ctx, task, plan, w);
 }
 #endif
 
