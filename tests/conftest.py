@@ -38,7 +38,7 @@ import gpuops
 from gpuops import _core
 
 gc.disable()  # until all tests are found: it would go through them again and again
-TIMEOUT = 300  # seconds, or a few less, after which a hanging test prints where it hangs
+TIMEOUT = 600  # seconds, or a few less, after which a hanging test ends its process
 
 _outcome: dict[tuple[str, str, str], str] = {}
 
@@ -195,11 +195,17 @@ def on_sim(monkeypatch, tmp_path_factory):
         yield
 
 
+def pytest_configure():
+    # While a test runs, pytest has the second descriptor for itself.
+    watch.stderr = os.dup(2)
+
+
 def watch() -> None:
-    """For what hangs from now on. A thread ends and another begins, which takes long where all
+    """For what hangs from now on: it prints where, and its process ends, which pytest-xdist
+    reports with the test's name. A thread ends and another begins, which takes long where all
     cores are busy: thousands of short tests do not wait for that."""
     watch.since = time.monotonic()
-    faulthandler.dump_traceback_later(TIMEOUT)
+    faulthandler.dump_traceback_later(TIMEOUT, file=watch.stderr, exit=True)
 
 
 watch.since = -TIMEOUT
