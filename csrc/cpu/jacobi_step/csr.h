@@ -38,12 +38,8 @@ static ALWAYS_INLINE T FN(csr_short_row)(const FN(system) * s, const int index64
                                          const int unit, const int count, int64_t p, const T *x)
 {
 #define LANE(l) FN(csr_lane)(s, index64, unit, p + (l), x)
-#define BY_4(l) ((l) + 4 < count ? FN(plus)(LANE(l), LANE((l) + 4)) : LANE(l))
-#define BY_2(l) ((l) + 2 < count ? FN(plus)(BY_4(l), BY_4((l) + 2)) : BY_4(l))
-    return count > 1 ? FN(plus)(BY_2(0), BY_2(1)) : BY_2(0);
+    return FOLD_LANES(count);
 #undef LANE
-#undef BY_4
-#undef BY_2
 }
 
 static ALWAYS_INLINE T FN(csr_sum)(const FN(system) * s, const int index64, const int unit,
@@ -166,7 +162,15 @@ static void FN(csr_rows)(void *argument, int64_t begin, int64_t end, int worker)
 
 #include "cpu/jacobi_step/leaf.h"
 
-/* Rows of so many terms have a function each. */
+/* Folds LANE(0) to LANE(count - 1), the first lanes of a leaf, at most 8, in the order of
+ * tree/v1. The count is a constant. */
+#define BY_4(l, count) ((l) + 4 < (count) ? FN(plus)(LANE(l), LANE((l) + 4)) : LANE(l))
+#define BY_2(l, count)                                                                         \
+    ((l) + 2 < (count) ? FN(plus)(BY_4(l, count), BY_4((l) + 2, count)) : BY_4(l, count))
+#define FOLD_LANES(count)                                                                      \
+    ((count) > 1 ? FN(plus)(BY_2(0, count), BY_2(1, count)) : BY_2(0, count))
+
+/* Rows of 1 to 8 terms have a function each. */
 #define SHORT_ROWS(EACH) EACH(1) EACH(2) EACH(3) EACH(4) EACH(5) EACH(6) EACH(7) EACH(8)
 
 enum {

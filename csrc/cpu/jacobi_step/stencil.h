@@ -16,12 +16,8 @@ static ALWAYS_INLINE void FN(stencil_sums)(const int count, const int varies,
     for (int t = 0; t < count; t++) a[t] = coefficient[t], x[t] = item[t];
     for (int64_t r = 0; r < length; r++) {
 #define LANE(l) FN(multiply_add)(a[l][varies ? r : 0], x[l][r], NEGATIVE_ZERO)
-#define BY_4(l) ((l) + 4 < count ? FN(plus)(LANE(l), LANE((l) + 4)) : LANE(l))
-#define BY_2(l) ((l) + 2 < count ? FN(plus)(BY_4(l), BY_4((l) + 2)) : BY_4(l))
-        sum[r] = count > 1 ? FN(plus)(BY_2(0), BY_2(1)) : BY_2(0);
+        sum[r] = FOLD_LANES(count);
 #undef LANE
-#undef BY_4
-#undef BY_2
     }
 }
 

@@ -50,12 +50,8 @@ static ALWAYS_INLINE void FN(wide_short_row)(const FN(system) * s, const int ind
 #pragma GCC unroll 1
     for (int c = 0; c < width; c++) {
 #define LANE(l) FN(multiply_add)(a[l], item[l][c], NEGATIVE_ZERO)
-#define BY_4(l) ((l) + 4 < count ? FN(plus)(LANE(l), LANE((l) + 4)) : LANE(l))
-#define BY_2(l) ((l) + 2 < count ? FN(plus)(BY_4(l), BY_4((l) + 2)) : BY_4(l))
-        sum[c] = count > 1 ? FN(plus)(BY_2(0), BY_2(1)) : BY_2(0);
+        sum[c] = FOLD_LANES(count);
 #undef LANE
-#undef BY_4
-#undef BY_2
     }
 }
 
