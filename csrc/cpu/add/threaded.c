@@ -91,6 +91,7 @@ static void walk_tiles(void *argument, int64_t begin, int64_t end, int worker)
         const int64_t t0 = rest % p->tiles_t * p->tile_t, i0 = tile % p->tiles_i * p->tile_i;
         const int64_t nt = gop_smaller(p->tile_t, e->extent[t] - t0);
         const int64_t ni = gop_smaller(p->tile_i, e->extent[inner] - i0);
+        /* Where the tile begins in each operand. */
         char *at[4] = {0};
         int64_t step[4] = {0}, stride[4] = {0}; /* from row to row; along a row */
         rest /= p->tiles_t;
@@ -106,6 +107,7 @@ static void walk_tiles(void *argument, int64_t begin, int64_t end, int worker)
             rest /= e->extent[axis];
             for (int o = 0; o < e->operands; o++) at[o] += x * e->stride[o][axis] * item;
         }
+        /* Transposed operands go through a buffer. */
         for (int o = 1; o < e->operands; o++) {
             if (!p->turned[o]) continue;
             char *const buffer = room + (size_t)(o - 1) * TILE;
@@ -114,6 +116,7 @@ static void walk_tiles(void *argument, int64_t begin, int64_t end, int worker)
             step[o] = p->pitch * item;
             stride[o] = 1;
         }
+        /* The operation, row by row. */
         for (int64_t k = 0; k < nt; k++) {
             one_line(&w->lines, ni, at, stride);
             for (int o = 0; o < e->operands; o++) at[o] += step[o];

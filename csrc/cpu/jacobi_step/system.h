@@ -174,11 +174,13 @@ static inline void FN(update_rows)(const FN(system) * s, int64_t i, int64_t coun
 enum {
     PIECE = 1 << 20, /* terms between two checks for Ctrl-C */
     SLICE = 1 << 21, /* terms of one step of a kernel that runs on one thread */
-    STEPS = 1 << 20,
+    STEPS = 1 << 20, /* at most */
 };
 
-/* ---- CSR: the stored terms of a row. The arrays were validated, but the caller may write to
- * them during the call: clamping keeps every access in bounds. ---- */
+/* ---- CSR: the stored terms of a row ---- */
+
+/* The arrays were validated, but the caller may write to them during the call. So values out of
+ * bounds are clamped here. */
 
 typedef struct csr_row {
     int64_t begin, end;

@@ -1,6 +1,6 @@
 /*
- * dots.h - dot products: outputs are sums over the lanes of vectors; l is contiguous in the
- * lines of b.
+ * dots.h - matmul by dot products: each output is a sum over the lanes of vectors. The summed
+ * index l is contiguous in the lines of b.
  *
  * A line is a row of a or a column of b. One row of a is multiplied by several lines of b at a
  * time. Two to four rows form tiles, in which each loaded vector is used with all lines of the
@@ -198,7 +198,7 @@ typedef R FN(half_anywhere)
     __attribute__((vector_size(VECTOR / 2), aligned(sizeof(R)), may_alias));
 #define HALF_AT(from) (*(const volatile FN(half_anywhere) *)(from))
 
-/* Asks for what lines have AHEAD of here: the first cache does not ask for as many streams. */
+/* Prefetches each line AHEAD bytes on: the L1 prefetcher does not follow that many streams. */
 static ALWAYS_INLINE void FN(fetch_lines)(const int lines, const T *from, int64_t line)
 {
 #pragma GCC unroll 16
@@ -308,9 +308,11 @@ static ALWAYS_INLINE void FN(dot_tile)(const int rows, const int lines, int64_t 
         for (int i = 0; i < rows; i++) out[i * out_row + j * out_step] = each[j * rows + i];
 }
 
-/* The same for many short lines of b, whose terms l are `width` apart here: lanes are columns,
- * and what a tile has in its lanes are chains one after the other. They are added in the order
- * in which those fold, so the bits are the same, and nothing is folded in registers. */
+/* The same for many short lines of b, stored transposed: term l of all lines is contiguous, and
+ * terms are `width` apart. So a vector holds one term of several lines. Each lane of dot_tile
+ * becomes a chain of additions here, one chain after the other. Their sums are added in the
+ * order in which dot_tile folds lanes, so the bits are the same without shuffles. LEVELS: of
+ * that fold; DOWN: rows at a time. */
 static void FN(dots_across)(int64_t rows, int64_t outputs, int64_t count, const T *b,
                             int64_t width, const T *x, int64_t x_row, T *out, int64_t out_row,
                             int64_t out_step)
@@ -321,6 +323,7 @@ static void FN(dots_across)(int64_t rows, int64_t outputs, int64_t count, const 
     for (int64_t at = 0; at < all; at += gop_smaller(DOWN, rows - at % rows)) {
         const int64_t i = at % rows, j = at / rows * 2 * N, down = gop_smaller(rows - i, DOWN);
         int level = 0;
+        /* Chains in bit-reversed order: those that fold together follow each other. */
         for (int c = 0; c < LANES; c++) {
             V sum[DOWN][2] = {{{0}}};
             int lane = 0; /* c with its bits reversed */
@@ -346,6 +349,7 @@ static void FN(dots_across)(int64_t rows, int64_t outputs, int64_t count, const 
                     sum[o / 2][o % 2] += sums[level][o / 2][o % 2];
             memcpy(sums[level], sum, sizeof sum);
         }
+        /* Store: the last chain's level has the sums of all. */
         for (int64_t r = 0; r < down; r++)
             for (int v = 0; v < 2; v++) {
                 const int64_t left = lanes_left(outputs - j - v * N, N);
@@ -439,36 +443,34 @@ static void FN(dots_of_rows)(int64_t rows, int64_t outputs, int64_t count, const
 
 #include "cpu/matmul/rows.h"
 
-/* One row of a: bytes of a line's partial sums; lines that share loads of a; steps of a line
- * that is short. */
-enum { DOT_BYTES = 256, DOT_LINES = VECTOR == 64 ? 4 : 2, SHORT_STEPS = VECTOR == 64 ? 4 : 64 };
-/* Tiles: bytes of an output's partial sums, and its vectors; outputs and rows of a tile, as
- * registers allow; most rows; numbers that pad a packed row of a, so that rows do not map to
- * one set of the L1 cache. */
+/* One row of a. */
 enum {
-    TILE_BYTES = 64,
-    TILE_PARTS = TILE_BYTES / VECTOR,
-    TILE = VECTOR == 64 ? 16 : 6,
-    TILE_ROWS = VECTOR == 64 ? 4 : 3,
-    MOST_ROWS = 4,
-    APART = 16,
-    HALVED = 9,  /* most outputs of a tile whose sums are half vectors */
-    AHEAD = 512, /* bytes between what a tile reads and what it asks for */
+    DOT_BYTES = 256,                     /* of a line's partial sums */
+    DOT_LINES = VECTOR == 64 ? 4 : 2,    /* that share loads of a */
+    SHORT_STEPS = VECTOR == 64 ? 4 : 64, /* steps of DOT_BYTES, up to which a line is short */
 };
-/* Few long lines times few: most lines, of real and of complex numbers; most lines that are not
- * packed, and the distance of rows that map to one cache set; fewest terms; bytes of a line in
- * a segment, so that all lines stay in the first cache, and the same for the fewest lines,
- * which are read once or stay in the second; the size of a tile. */
+/* Tiles of several rows of a and lines of b. */
 enum {
-    FEW_LINES = 24,
-    FEW_COMPLEX = 4,
-    FEW_APART = 4,
-    FEW_MEET = 1 << 11,
-    FEW_TERMS = 16,
-    FEW_BYTES = 1 << 12,
-    FEWEST_LINES = 4,
-    FEWEST_BYTES = 1 << 15,
-    GRID_ROWS = VECTOR == 64 ? 4 : 2,
+    TILE_BYTES = 64,                  /* of an output's partial sums */
+    TILE_PARTS = TILE_BYTES / VECTOR, /* the same in vectors */
+    TILE = VECTOR == 64 ? 16 : 6,     /* outputs, as registers allow */
+    TILE_ROWS = VECTOR == 64 ? 4 : 3, /* rows, as registers allow */
+    MOST_ROWS = 4,
+    APART = 16,  /* numbers that pad a packed row of a: rows fall into different L1 sets */
+    HALVED = 9,  /* most outputs of a tile whose sums are half vectors */
+    AHEAD = 512, /* bytes from what a tile reads to what it prefetches */
+};
+/* A few long rows of a times a few long lines of b. */
+enum {
+    FEW_LINES = 24,                   /* most lines of real numbers, */
+    FEW_COMPLEX = 4,                  /* and of complex ones */
+    FEW_APART = 4,                    /* most lines that are not packed */
+    FEW_MEET = 1 << 11,               /* bytes: rows that far apart map to one cache set */
+    FEW_TERMS = 16,                   /* fewest terms */
+    FEW_BYTES = 1 << 12,              /* of a line in a segment: all lines stay in L1 */
+    FEWEST_LINES = 4,                 /* lines, up to which segments are longer: */
+    FEWEST_BYTES = 1 << 15,           /* these lines are read once, or stay in L2 */
+    GRID_ROWS = VECTOR == 64 ? 4 : 2, /* the size of a tile */
     GRID_LINES = VECTOR == 64 ? 4 : 3,
 };
 

@@ -6,7 +6,11 @@
 
 #include "cpu/matmul/rows.h"
 
-enum { PACKED_AS = 64 }; /* products that take as long as packing one number, at worst */
+enum {
+    PACKED_AS = 64,      /* products that take as long as packing one number, at worst */
+    STRIP_BYTES = 1536,  /* of a strip's numbers for each l: KC of them stay in L2 */
+    SUM_BYTES = 64 << 20 /* of the sums of a group's tiles, at most */
+};
 
 /* What the packed kernels need to know about a dtype's register kernel. */
 typedef struct packing {
@@ -52,6 +56,7 @@ typedef struct tile {
     void *a_panels, *b_panels, *sums;
 } tile;
 
+/* Finds tile t of the round: its offsets and extents, and its worker's panels and sums. */
 static void locate(const rounds *call, int64_t t, int worker, tile *at)
 {
     const product *const p = call->plan;
@@ -103,8 +108,8 @@ static int64_t round_up(int64_t value, int64_t to)
     return (value + to - 1) / to * to;
 }
 
-/* The work with padding. If out's columns are strided, sums are kept elsewhere and scattered at
- * the end. */
+/* The work with padding, in products. If out's columns are strided, sums are kept elsewhere and
+ * scattered at the end, which costs a quarter more. */
 static double padded_work(int64_t m, int64_t n, int64_t out_col, const packing *with)
 {
     const int64_t rows = with->is_float ? m : round_up(m, panel_rows(m, with));
@@ -124,7 +129,7 @@ static int64_t even_tile(int64_t extent, int64_t target, int64_t panel)
 static void cut_tiles(product *p, const packing *with, int64_t batches)
 {
     const int is_slow = VECTOR == 16, is_float = with->is_float;
-    const int64_t width = 1536 / (with->item * with->planes);
+    const int64_t width = STRIP_BYTES / (with->item * with->planes);
     int64_t rows = is_slow ? 48 : p->in_out ? 784 : 392, cols;
     p->strip = is_slow && width > 96 ? 96 : width > 768 ? 768 : width;
     cols = p->strip * (is_float && !is_slow ? 4 : 1);
@@ -153,7 +158,11 @@ static void cut_tiles(product *p, const packing *with, int64_t batches)
  * barriers. 0: they do not share. */
 static int64_t shared_blocks(const product *p, int64_t k, int is_float)
 {
-    enum { LEAST = 8, BLOCKS = 16, CACHED = 4 << 20 };
+    enum {
+        LEAST = 8,        /* blocks of a sum, below which barriers cost too much */
+        BLOCKS = 16,      /* of a worker in a round */
+        CACHED = 4 << 20, /* bytes of all sums of a round */
+    };
     const int64_t all = (k + KC - 1) / KC;
     if (!is_float || p->workers == 1 || p->tiles >= 3 * p->workers || all < LEAST) return 0;
     int64_t blocks = BLOCKS * p->workers / p->tiles + 1;
@@ -211,7 +220,7 @@ static gop_status plan_product(const gop_task *task, const packing *with, int wo
     const int64_t sums = p->in_out ? p->mr * with->nr : whole;
     p->sum_bytes = (size_t)round_up(sums * (int64_t)item, 64);
     if (p->round_k < p->s.k) {
-        const int64_t fit = (int64_t)(((size_t)64 << 20) / p->sum_bytes);
+        const int64_t fit = (int64_t)((size_t)SUM_BYTES / p->sum_bytes);
         p->group = fit < 4 * p->workers ? fit : 4 * p->workers;
         if (p->group < p->workers) p->group = p->workers;
         if (p->group > p->tiles) p->group = p->tiles;

@@ -1,8 +1,8 @@
 /*
- * columns.h - many outputs at a time: element k of each is in one row of memory.
+ * columns.h - reduces many outputs at a time: element k of each is in one row of memory.
  *
- * The rows that are read at a time are as many streams of memory. If the order of the fold is
- * free, rows are read one after the other. In a leaf of tree/v1, the sixteen rows of a lane are
+ * Each row that is being read is a stream of memory. If the order of the fold is free, rows are
+ * read one after the other. In a leaf of tree/v1, the sixteen rows of a lane are
  * 128 rows apart. So there are sixteen streams, which the next lane continues if rows are whole
  * cache lines; otherwise rows are read in long pieces.
  */
@@ -12,11 +12,12 @@
 #include "cpu/reduce/job.h"
 #include "cpu/transpose/turn.h"
 
-/* Parts of the worker's room. */
+/* Buffers in the worker's scratch: rows that are gathered, and two groups of lanes. */
 typedef struct reduce_columns {
     char *row, *group, *lanes;
 } reduce_columns;
 
+/* Transposes the elements of a run: row k of `to` is element k of each output. */
 static void turn_run(const reduce_job *job, const reduce_run *run, char *to)
 {
     int64_t in_y[ROW_ITEMS];
@@ -66,6 +67,7 @@ static const void *row_of(const reduce_job *job, const reduce_run *run, int64_t 
 
 /* ---- sums and products of floats: lanes and leaves of the tree ---- */
 
+/* The bits of i in reverse order; `count` is a power of two above i. */
 static int reversed(int i, int count)
 {
     int r = 0;
@@ -148,6 +150,7 @@ static void fold_column_leaf(const reduce_job *job, const reduce_run *outputs, i
     memcpy(to, s->group, (size_t)bytes);
 }
 
+/* Folds elements [begin, end), which are whole leaves but for the last, of each output. */
 static void fold_column_leaves(const reduce_job *job, const reduce_run *run, int64_t begin,
                                int64_t end, char *room, char *to)
 {

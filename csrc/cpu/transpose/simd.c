@@ -1,8 +1,8 @@
 /*
  * simd.c - transpose tile by tile, in squares that are transposed in vector registers.
  *
- * It reads and writes 16 bytes at a time, where the blocked kernel needs one load and one store
- * per element. A buffer in the L1 cache is between the two.
+ * It reads and writes 16 bytes at a time, while the blocked kernel loads and stores single
+ * elements. A transposed tile is kept in a buffer in the L1 cache before it is written.
  */
 #ifdef D /* an item of u8 u16 u32 u64 u128, LANES of which fill 16 bytes */
 
@@ -26,6 +26,8 @@ static void FN(parts)(int64_t n, int64_t step, int64_t m, T *restrict out, int64
     else FN(part)(3, step, m, out, pitch, in);
 }
 
+/* Interleaves n rows of m items: item i of each, then item i + 1. n is two to four and a
+ * constant. */
 static ALWAYS_INLINE void FN(join)(int n, int64_t m, T *restrict out, const T *restrict in,
                                    const int64_t *in_y)
 {
@@ -93,6 +95,7 @@ static inline void FN(fill_part)(const tiling *t, const tile *at, T *restrict to
     for (int64_t x = 0; last < ny && x < nx; x++) to[x * pitch + last] = from[last * step + x];
 }
 
+/* Fills the buffer by interleaving the two to four rows of the tile. */
 static inline void FN(fill_joined)(const tile *at, T *restrict to)
 {
     if (at->ny == 2) FN(join)(2, at->nx, to, at->from, at->in_y);

@@ -14,19 +14,19 @@
 #include "cpu/transpose/blocks.h"
 
 enum {
-    TILE_BYTES = 1 << 14, /* bytes of a tile: half of an L1 cache */
-    TILE_SIDE = 1024,     /* most elements of a side */
-    SMALL_BYTES = 1 << 17,
-    CACHED_BYTES = 1 << 19,
-    THIN_SIDE = 8,        /* elements of a whole side that tiles span */
-    THIN_BYTES = 1 << 11, /* of such a tile */
-    SMALL_TILE = 32,      /* tiles of fewer elements are walked line by line */
-    BLOCK_TILE = 256,     /* and of so few in blocks, if there are any */
-    THIN = 4,             /* the same where so few elements of the input are neighbours */
-    CRUMB = 16,           /* and where a row has fewer bytes, if the next does not follow */
-    SIDE_AXES = 16,       /* that a side joins, none of them of one element */
-    ONE_BYTES = 1 << 12,  /* of a tile that is all of a call, with its room on the stack */
-    ONE_SIDE = 128,       /* elements of its sides */
+    TILE_BYTES = 1 << 14,   /* bytes of a tile: half of an L1 cache */
+    TILE_SIDE = 1024,       /* most elements of a side */
+    SMALL_BYTES = 1 << 17,  /* bytes of an output that L2 holds beside the input, */
+    CACHED_BYTES = 1 << 19, /* and of one that it holds if rows fall into different sets */
+    THIN_SIDE = 8,          /* elements of a whole side that tiles span */
+    THIN_BYTES = 1 << 11,   /* of such a tile */
+    SMALL_TILE = 32,        /* elements of a tile, below which lines are copied instead, */
+    BLOCK_TILE = 256,       /* or blocks, if there are any (is_thin) */
+    THIN = 4,               /* elements of a run of the input, below which blocks are */
+    CRUMB = 16,             /* bytes of a row of the output, below which blocks are */
+    SIDE_AXES = 16,         /* most axes of a side; axes of one element do not count */
+    ONE_BYTES = 1 << 12,    /* of a tile that is all of a call, with its room on the stack */
+    ONE_SIDE = 128,         /* elements of its sides */
 };
 
 typedef struct side {
@@ -42,8 +42,8 @@ typedef struct tiling {
     int tiled;  /* 0: blocks or lines serve better */
     int one;    /* there is one tile, and it is small */
     int stream; /* write past the caches */
-    int small;  /* the L2 cache holds it all: rows may be written anywhere */
-    int cached; /* and this too, if its rows do not fall into the same sets */
+    int small;  /* the L2 cache holds both arrays: tiles need no buffer */
+    int cached; /* so it does if the output's rows fall into different cache sets */
     int workers;
     int64_t piece; /* elements that a thread takes at a time */
     side x, y;
@@ -61,7 +61,7 @@ typedef struct room {
 } room;
 
 typedef struct tile {
-    int64_t x, y, nx, ny;
+    int64_t x, y, nx, ny; /* the first element of each side; elements of each side */
     void *to;
     const void *from;
     const void *next; /* where the next tile is read, or NULL */
@@ -97,6 +97,7 @@ static int input_fastest(const gop_permutation *p)
     return x;
 }
 
+/* Appends an axis to a side. `far`: the strides in the array in which it is not contiguous. */
 static void join(side *s, const gop_permutation *g, int axis, const int64_t *far,
                  uint64_t *taken)
 {
@@ -186,7 +187,7 @@ static int find_tiles(const gop_task *task, int64_t item, tiling *t)
     return 1;
 }
 
-/* Whether there is one tile, whose room the stack can hold. */
+/* Whether the call is one tile that is small enough for buffers on the stack. */
 static int is_one(const tiling *t)
 {
     return t->outer == 1 && t->x.tile == t->x.size && t->y.tile == t->y.size &&
@@ -194,9 +195,9 @@ static int is_one(const tiling *t)
            t->x.size * t->y.size * t->item <= ONE_BYTES;
 }
 
-/* Whether blocks serve better, if there are any: of few elements, or of few that are neighbours
- * in the input, unless they are all that neighbours have; or where rows of a few bytes would be
- * copied one by one. */
+/* Whether blocks, if there are any, are faster than tiles. They are if a tile has few elements
+ * or a short run of the input, unless these runs follow each other in memory (parts). And they
+ * are if the output's rows have a few bytes each and do not follow each other (crumbs). */
 static int is_thin(const tiling *t)
 {
     const int parts = t->y.rank == 1 && t->y.far[0] == t->x.tile && t->x.tile <= THIN;
@@ -229,6 +230,7 @@ static void plan_tiles(const gop_task *task, int workers, int stream, gop_plan *
 
 /* ---- walking ---- */
 
+/* The offset of element i of a side in the array in which the side is not contiguous. */
 static int64_t far_of(const side *s, int64_t i)
 {
     int64_t offset = 0;
@@ -262,6 +264,7 @@ static void fill_table(const side *s, int64_t first, int64_t n, int64_t *table)
     }
 }
 
+/* Sets the first element and the length of tile k of a side. */
 static void tile_of(const side *s, int64_t head, int64_t k, int64_t *first, int64_t *n)
 {
     const int64_t front = head ? head : s->tile;
@@ -279,6 +282,7 @@ static int64_t head_of(const side *s, const void *memory, int64_t item)
     return has_one ? (LINE - past) / item : 0;
 }
 
+/* The number of tiles of a side. */
 static int64_t count_of(const side *s, int64_t head)
 {
     return (head > 0) + (s->size - head + s->tile - 1) / s->tile;
@@ -315,7 +319,7 @@ static void copy_one(const gop_task *task, tile_fn copy)
     copy(t, &at);
 }
 
-static uint64_t longest(int rank, const int64_t *stride)
+static uint64_t longest_stride(int rank, const int64_t *stride)
 {
     uint64_t found = 0;
     for (int axis = 0; axis < rank; axis++)
@@ -328,13 +332,13 @@ static uint64_t longest(int rank, const int64_t *stride)
 static void split(tiles *call)
 {
     const tiling *const t = call->t;
-    const int outside = longest(t->x.rank, t->x.far) > longest(t->rank, t->out);
+    const int outside = longest_stride(t->x.rank, t->x.far) > longest_stride(t->rank, t->out);
     call->groups = outside ? gop_smaller(t->workers, call->tiles_x) : 1;
     call->wide = call->tiles_x / call->groups;
 }
 
-/* Finds the tile of a number. Consecutive tiles go along x, so that their rows in the input are
- * contiguous. */
+/* Finds tile `number` of the call. Consecutive tiles go along x, so that their rows in the
+ * input are contiguous. */
 static void place(const tiles *call, int64_t number, tile *at)
 {
     const tiling *const t = call->t;
