@@ -1,6 +1,6 @@
 /*
- * row.h - what the file of a kernel knows of core: a task, its context and plan, a row of a
- * ladder, and what core lends.
+ * row.h - what a kernel's file needs of core: a task, its context and plan, a row of a ladder,
+ * and the services that core lends to a backend.
  */
 #ifndef GOP_ROW_H
 #define GOP_ROW_H
@@ -63,8 +63,8 @@ typedef struct gop_ctx {
     const gop_backend *backend; /* the table of this device, where facts differ by device */
     gop_device device;
     gop_device_info info;
-    int timed;    /* events stand around its launches */
-    int imagined; /* a GPU that is not there, for explain alone: plans are made, nothing runs */
+    int timed;    /* its launches are between two timing events */
+    int imagined; /* a GPU that is not there, only for explain: plans are made, nothing runs */
 } gop_ctx;
 
 /* ---- ladder ---- */
@@ -94,7 +94,7 @@ typedef struct gop_plan {
     int64_t steps;     /* launches; none takes much over 100 ms, so that Ctrl-C is heard */
     size_t scratch;    /* bytes of the device's memory that they need besides */
     gop_precision precision; /* class of the result, best unless the row's plan says other */
-    float cost; /* what the row's candidate asks for after the plan (choice.h), if it does */
+    float cost; /* what the row's candidate needs after the plan (choice.h), if it uses it */
     /* Tiles, grids: whatever the row keeps for its launch; aligned for any type. */
     union {
         max_align_t widest;
@@ -121,7 +121,7 @@ typedef struct gop_row {
     gop_status (*plan)(const gop_ctx *ctx, const gop_task *task, gop_plan *plan);
     uint32_t dtypes;    /* bits of those without a launch above for which plan() finds one */
     uint32_t imagined;  /* of those that it takes in another build: plans are made, no launch */
-    int exact;          /* takes calls that are exact, and no others */
+    int exact;          /* takes calls with exact=, and only those */
     const char *before; /* the name that it had before; NULL: it has had no other */
 } gop_row;
 
@@ -133,7 +133,7 @@ typedef struct gop_ladder {
 
 #define GOP_EVERY_DTYPE ((UINT32_C(1) << GOP_NDTYPES) - 1)
 
-/* Keeps one sentence for the calling thread, and returns the code. */
+/* Stores an error's sentence for the calling thread. Returns the code. */
 gop_status gop_fail(gop_status code, const char *format, ...) GOP_PRINTF(2, 3);
 
 /* ---- host: what core lends to a backend library ---- */
@@ -154,8 +154,9 @@ typedef struct gop_host {
     void (*pack)(const gop_array *from, int64_t first, int64_t count, void *to);
     void (*unpack)(const gop_array *to, int64_t first, int64_t count, const void *from);
     int (*fault)(const char *site); /* 1: pretend that this site failed */
+    /* `most` threads at most call the body, each until it returns 0. */
     gop_status (*crew)(int most, gop_crew_body body, void *argument);
-    int (*wanted_elsewhere)(void);
+    int (*wanted_elsewhere)(void); /* 1: other jobs need this worker more */
     int64_t (*array_bytes)(const gop_array *array);
 } gop_host;
 

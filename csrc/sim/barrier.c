@@ -33,6 +33,7 @@ void gop_sim_forget_done(gop_sim_worker *w)
     for (int l = 0; l < w->lanes; l++) w->all[l].ndone = 0;
 }
 
+/* How often a lane has left the statement. */
 static int times_of(const gop_sim_lane *lane, const gop_sim_done *statement)
 {
     for (int i = 0; i < lane->ndone; i++)
@@ -55,8 +56,9 @@ static int is_past(const gop_sim_lane *ahead, const gop_sim_lane *behind, int ha
     return 0;
 }
 
-/* ---- all at one ---- */
+/* ---- whether all lanes are at the same barrier ---- */
 
+/* Whether lane l waits at a barrier. */
 static int waits(const gop_sim_worker *w, int l)
 {
     return (int)(w->warp[l / GOP_SIM_WARP].at_barrier >> l % GOP_SIM_WARP & 1);

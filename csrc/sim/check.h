@@ -31,6 +31,7 @@ typedef struct gop_sim_hunt gop_sim_hunt;
  * returns the setting before. Python calls it by name: gpuops/scheduling.py. */
 __attribute__((visibility("default"))) int gop_sim_set_checks(int wanted);
 gop_sim_hunt *gop_sim_hunt_begin(void);
+/* Frees the shadow memory; in_a_hurry: another thread frees it if there is much. */
 void gop_sim_hunt_end(gop_sim_hunt *hunt, int in_a_hurry);
 /* Called around a thread's blocks, and at the start of each. */
 void gop_sim_checks_begin(gop_sim_worker *worker, gop_sim_hunt *hunt);

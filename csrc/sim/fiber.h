@@ -1,5 +1,5 @@
 /*
- * fiber.h - stacks that a thread switches between: one for each lane that waits.
+ * fiber.h - fibers: stacks that a host thread switches between, one for each lane that waits.
  */
 #ifndef GOP_SIM_FIBER_H
 #define GOP_SIM_FIBER_H
@@ -14,7 +14,7 @@
 
 enum {
     GOP_FIBER_STACK = 64 * 1024,
-    GOP_FIBER_RED = 64 * 1024,     /* red zone below it, for overflows that are noticed late */
+    GOP_FIBER_RED = 64 * 1024,     /* guard zone below it: an overflow may be noticed late */
     GOP_FIBER_RESERVE = 12 * 1024, /* bytes of a stack that the runtime itself may take */
     GOP_FIBERS_MADE = 32,          /* fibers allocated at a time */
 };

@@ -1,10 +1,10 @@
 /*
- * leaf_norms.h - 2-norms of columns from sums of squares, leaf by leaf of tree/v1, which a CPU
- * or a device makes.
+ * leaf_norms.h - 2-norms of columns, from the sums of squares of their leaves of tree/v1. The
+ * CPU or a device computes these sums.
  *
  * The squares of float32 are exact in float64, where no sum of them overflows. Those of float64
  * may underflow or overflow: if their sum is so small or so large that any could have, it is
- * computed again, of items scaled by a power of two.
+ * computed again from items scaled by a power of two.
  */
 #ifndef GOP_LEAF_NORMS_H
 #define GOP_LEAF_NORMS_H
@@ -13,10 +13,10 @@
 
 #include "core/core.h"
 
-/* Columns, and where the numbers of their leaves are: a column's one after the other. */
+/* The sums of the leaves of all columns. Those of a column are contiguous in leaf[]. */
 typedef struct gop_leaf_sums {
     int64_t leaves, columns; /* leaves of a column */
-    int is_double;           /* whether squares can be lost */
+    int is_double;           /* squares may underflow or overflow */
     double *leaf;
     /* Fills leaf[] for columns [first, first + columns): the sums of squares of parts times
      * `scale`, or the largest of the parts' sizes. */
@@ -43,13 +43,14 @@ static inline gop_status gop_scaled_norm(const gop_leaf_sums *s, int64_t c, doub
     GOP_TRY(s->sum(s, c, 1, 1.0, 1));
     const double largest = *norm = gop_fold_leaves(s->leaf, s->leaves, 1);
     if (largest == 0.0 || isinf(largest)) return GOP_OK;
-    frexp(largest, &e); /* largest < 2^e */
+    frexp(largest, &e); /* largest < 2^e; 2^-e and 2^e must be normal numbers */
     e = e < -1021 ? -1022 : e > 1023 ? 1022 : e - 1;
     GOP_TRY(s->sum(s, c, 1, ldexp(1.0, -e), 0));
     *norm = sqrt(gop_fold_leaves(s->leaf, s->leaves, 0)) * ldexp(1.0, e);
     return GOP_OK;
 }
 
+/* Computes the norms of all columns. */
 static inline gop_status gop_norms_of_leaves(const gop_leaf_sums *s, double *norms)
 {
     for (int64_t c = 0; c < s->columns; c++) norms[c] = 0.0;
@@ -58,6 +59,7 @@ static inline gop_status gop_norms_of_leaves(const gop_leaf_sums *s, double *nor
     for (int64_t c = 0; c < s->columns; c++)
         norms[c] = gop_fold_leaves(s->leaf + c * s->leaves, s->leaves, 0);
     for (int64_t c = 0; c < s->columns; c++) {
+        /* Between these bounds nothing overflowed, and what underflow lost does not count. */
         if (s->is_double && (norms[c] < 0x1p-900 || norms[c] > 0x1p1000))
             GOP_TRY(gop_scaled_norm(s, c, &norms[c]));
         else norms[c] = sqrt(norms[c]);

@@ -1,9 +1,9 @@
 /*
- * jacobi_solve.h - the loop of the solver on hosts that judge: steps, norms at each check,
- * columns put aside as they end.
+ * jacobi_solve.h - the loop of jacobi where the host tests for convergence: steps, norms at
+ * each check, results of the columns that end.
  *
- * A step gives the next iterate and the residual of this one at once, so an iterate is judged
- * when the step beyond it is done; where it ends there, that step was for nothing.
+ * A step computes the next iterate and the residual of this one in one pass. So an iterate is
+ * checked after the step beyond it. If the column ends there, that step was in vain.
  */
 #ifndef GOP_JACOBI_SOLVE_H
 #define GOP_JACOBI_SOLVE_H
@@ -14,19 +14,20 @@
 typedef struct gop_solve {
     const gop_task *task;
     int64_t first, k;
-    void *iterate[2], *residual;      /* where the steps find them */
-    double *f, *begun, *norm, *fresh; /* k of each of the norms; begun: the first */
+    void *iterate[2], *residual;      /* k columns each, in the steps' memory */
+    double *f, *begun, *norm, *fresh; /* k norms each: of f; first, last, newest residuals */
     int64_t *ended;                   /* the step after which a column ended, or -1 */
-    double *rows;                     /* what the second output becomes, if there is one */
+    double *rows;                     /* contents of the second output, if there is one */
     gop_status (*interrupted)(void);
     /* Fills `fresh` from the residual. */
     gop_status (*norms)(const struct gop_solve *solve);
-    /* The iterate's column c is the result's from now on; that of f = 0 is 0. */
+    /* Copies column c of the iterate to the result; zeros if the column of f is 0. */
     gop_status (*put_aside)(const struct gop_solve *solve, const void *iterate, int64_t c,
                             int is_zero);
 } gop_solve;
 
-/* The norms after m steps, and what they mean for each column; `*left` have not ended. */
+/* Computes the norms after m steps, and ends the columns that have converged or diverged.
+ * *left: columns that go on. */
 static inline gop_status gop_solve_check(const gop_solve *s, const void *iterate, int64_t m,
                                          int64_t *left)
 {
@@ -34,7 +35,7 @@ static inline gop_status gop_solve_check(const gop_solve *s, const void *iterate
     GOP_TRY(s->norms(s));
     *left = 0;
     for (int64_t c = 0; c < s->k; c++) {
-        if (s->ended[c] >= 0) continue; /* its norm stays as its iterate does */
+        if (s->ended[c] >= 0) continue; /* its norm and iterate stay */
         const int is_zero = s->f[c] == 0.0;
         const double norm = s->norm[c] = is_zero ? 0.0 : s->fresh[c];
         if (m == 0 && !p->first) s->begun[c] = norm;
@@ -48,13 +49,15 @@ static inline gop_status gop_solve_check(const gop_solve *s, const void *iterate
     return GOP_OK;
 }
 
+/* Writes k norms to a row of the second output, if it has that row. */
 static inline void gop_solve_keep(const gop_solve *s, int64_t row, const double *norms)
 {
     if (s->task->nout > 1 && row < s->task->out[1].shape[0])
         memcpy(s->rows + row * s->task->geometry.jacobi.k + s->first, norms, 8 * (size_t)s->k);
 }
 
-/* Rows beyond the end repeat the last; the very last says where the columns ended. */
+/* Fills the rows after the last check with its norms, and the output's last row with the step
+ * after which each column ended. */
 static inline void gop_solve_end(const gop_solve *s, int64_t row)
 {
     const int64_t last = s->task->nout > 1 ? s->task->out[1].shape[0] - 1 : 0;
@@ -63,7 +66,7 @@ static inline void gop_solve_end(const gop_solve *s, int64_t row)
     gop_solve_keep(s, last, s->fresh);
 }
 
-/* From the first iterate and the norms of f to the end. */
+/* Runs the solver to its end. The first iterate and f's norms must be there already. */
 static inline gop_status gop_solve_run(gop_ctx *ctx, gop_solve *s, gop_jacobi_task *t)
 {
     const gop_jacobi_params *p = &s->task->call->params.jacobi;

@@ -49,17 +49,19 @@ static gop_status not_finite(const char *name, const gop_array *array, int64_t a
                     (long long)(at / 3), (long long)(at % 3), frame, value);
 }
 
+/* Fails if a coordinate is not finite, with its place and value. */
 static gop_status check_points(const char *name, const gop_array *array, gop_arena *arena)
 {
+    enum { BLOCK = 3 * 1024 }; /* coordinates */
     gop_array host;
     GOP_TRY(gop_arena_host(arena, array, &host));
     const int64_t size = gop_array_size(&host);
     const float *f = host.data;
     const double *d = host.data;
-    /* x - x is 0 for a finite x and NaN otherwise: a sum that vectorises finds the bad block.
-     */
-    for (int64_t first = 0; first < size; first += 3072) {
-        const int64_t end = first + 3072 < size ? first + 3072 : size;
+    /* x - x is 0 for a finite x and NaN otherwise. A loop that vectorizes tests a block of
+     * points, and only a bad block is searched for the value. */
+    for (int64_t first = 0; first < size; first += BLOCK) {
+        const int64_t end = first + BLOCK < size ? first + BLOCK : size;
         int bad = 0;
         GOP_TRY(gop_interrupted());
         if (host.dtype == GOP_FLOAT32)
@@ -87,7 +89,7 @@ static gop_status check_types(const char *name, const gop_array *array, int ntyp
     return GOP_OK;
 }
 
-/* Points that can be reduced where they are. */
+/* Whether points stay on their device and are reduced there. */
 static int stays(const gop_array *points)
 {
     return !gop_array_on_host(points) && gop_array_is_item_aligned(points);
@@ -164,7 +166,7 @@ static gop_call *reduction(const gop_array *points, int which, int axis, gop_are
 
 extern const gop_descriptor gop_describe_reduce;
 
-/* Runs it where the points are; the result comes to the host. */
+/* Runs a reduction on the points' device. The result comes to the host. */
 static gop_status run_reduction(gop_call *call, gop_arena *arena, gop_array *out)
 {
     GOP_TRY(gop_describe_reduce.infer(call, call->out));
@@ -178,12 +180,13 @@ static gop_status run_reduction(gop_call *call, gop_arena *arena, gop_array *out
     return GOP_OK;
 }
 
-enum { COLUMNS = 1024 }; /* points side by side, so that a reduction is wide */
+enum { COLUMNS = 1024 }; /* points to which a frame is reduced on a device */
 
 /*
- * Least (which 0) or largest (1) coordinates of each frame, reduced on the points' device. One
- * frame is seen as overlapping runs of points, which are reduced to one run; that comes to the
- * host. (A reduction to three numbers would be at work with three columns.)
+ * Reduces points on their device to the least (which 0) or largest (1) coordinates of each
+ * frame. A single frame is seen as overlapping runs of about COLUMNS points, which are reduced
+ * to one run; that comes to the host. (A reduction to three numbers would have only three
+ * outputs, and so would occupy few of the device's threads.)
  */
 static gop_status reduced(const gop_array *points, int which, gop_arena *arena, gop_array *out)
 {
@@ -203,6 +206,7 @@ static gop_status reduced(const gop_array *points, int which, gop_arena *arena, 
     return run_reduction(call, arena, out);
 }
 
+/* Item i of a contiguous array on the host. */
 static double number_at(const gop_array *array, int64_t i)
 {
     return array->dtype == GOP_FLOAT32 ? (double)((const float *)array->data)[i]
@@ -214,6 +218,7 @@ typedef struct bounds {
     gop_array least, largest; /* of points on a device */
 } bounds;
 
+/* Computes the bounds of points on a device. Fails if a coordinate is not finite. */
 static gop_status bounds_of(const char *name, const gop_array *points, bounds *b,
                             gop_arena *arena)
 {
@@ -223,7 +228,7 @@ static gop_status bounds_of(const char *name, const gop_array *points, bounds *b
     GOP_TRY(reduced(points, 1, arena, &b->largest));
     for (int64_t i = 0; i < gop_array_size(&b->least); i++)
         if (!isfinite(number_at(&b->least, i)) || !isfinite(number_at(&b->largest, i)))
-            return check_points(name, points, arena); /* to say where */
+            return check_points(name, points, arena); /* its message says where */
     return GOP_OK;
 }
 
@@ -246,6 +251,7 @@ static void bound_places(const double *c, const double low[3], const double high
     }
 }
 
+/* Widens the bounds of coordinates and of fractions by a frame, wherever its points are. */
 static gop_status bound_frame(const bounds *b, int64_t frame, const double *cell,
                               gop_pairs *pairs, double low[3], double high[3])
 {
@@ -266,7 +272,7 @@ static gop_status bound_frame(const bounds *b, int64_t frame, const double *cell
     return GOP_OK;
 }
 
-/* ---- how close together ---- */
+/* ---- the share of close pairs ---- */
 
 /* Points sampled of a set: 256 of one set make 32 thousand pairs, which resolve a share of
  * 10^-4. A small set is sampled by an eighth and 32 more. */
@@ -277,8 +283,8 @@ typedef struct sample {
     double at[3][SAMPLE];
 } sample;
 
-/* Points evenly over memory, by an odd step where there are many: it keeps no time with the
- * rows of a lattice. */
+/* Samples points at equal distances in memory. If there are many, the step is odd, so that it
+ * does not alias with the rows of a lattice. */
 static gop_status sample_of(const gop_array *points, gop_arena *arena, sample *s)
 {
     const int row = points->ndim - 2;
@@ -305,9 +311,10 @@ static gop_status sample_of(const gop_array *points, gop_arena *arena, sample *s
 }
 
 /*
- * Where an axis is open, the bounds say little of how close together points are: one of them
- * may be far from the rest. A sample of the pairs does. On a device it takes a launch, which a
- * short call does without.
+ * Estimates the share of pairs that are closer than r_max along all open axes. The bounds do
+ * not tell it, because one point may be far from the rest. So pairs of a sample are counted.
+ * The sample of points on a device costs a launch, so it needs 2^28 pairs to pay off, on the
+ * host 2^18.
  */
 static gop_status estimate_share(const gop_call *call, double r_max, gop_frames *f,
                                  gop_arena *arena)
@@ -331,7 +338,7 @@ static gop_status estimate_share(const gop_call *call, double r_max, gop_frames 
     for (int i = 0; i < s->count; i++) {
         const double at[3] = {s->at[0][i], s->at[1][i], s->at[2][i]};
         const int first = second > 0 ? 0 : i + 1;
-        for (int j = first; j < other->count; j++) /* vectors */
+        for (int j = first; j < other->count; j++) /* vectorizes */
             near += (int64_t)(fabs(at[0] - x[j]) < most[0]) & (fabs(at[1] - y[j]) < most[1]) &
                     (fabs(at[2] - z[j]) < most[2]);
         met += other->count - first;

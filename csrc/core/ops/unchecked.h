@@ -16,14 +16,15 @@ enum {
     GOP_UNCHECKED_SHORT = -2, /* a few; the kernels report if there are more */
 };
 
-/* The terms of the longest row of the task's CSR matrix, at most; 0: not known; below 0:
- * assumed. */
+/* An upper bound of the terms in a row of the task's CSR matrix. 0: not known; below 0: what
+ * the kernels assume (see above). */
 static inline int64_t gop_longest_row(const gop_task *task)
 {
     return task->finding;
 }
 
-/* What a step's kernels find, in memory of both host and device, at in[nin] of the task. */
+/* What a step's kernels find. It is in memory that host and device share, at in[nin] of the
+ * task. is_longer: a row has more terms than assumed. */
 typedef struct gop_findings {
     int is_bad, is_longer;
 } gop_findings;
