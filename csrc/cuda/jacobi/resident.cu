@@ -3,13 +3,15 @@
  * kernel.
  *
  * A warp keeps one or two rows throughout, a leaf of tree/v1 each, and a step reads only x. All
- * blocks meet at a grid barrier once a step; one of them makes no steps and checks the norms.
+ * blocks meet at a grid barrier once a step. One block, the judge, makes no steps: it checks
+ * the norms.
  */
 #include "cuda/common/item_size.h"
 #include "cuda/jacobi/together.h"
 #include "cuda/jacobi_step/system.h"
 
-enum { VECTORS = 16, ROW_BYTES = VECTORS * WARP * 16 }; /* of a row, for each thread; in all */
+/* 16-byte vectors of a row that a thread keeps; bytes of a row. */
+enum { VECTORS = 16, ROW_BYTES = VECTORS * WARP * 16 };
 
 template <typename T> struct resident_system {
     const T *a, *f;
@@ -19,11 +21,11 @@ template <typename T> struct resident_system {
     T factor;
     int has_alpha, n;
     int64_t steps, check_every;
-    int *said; /* by the judge at odd and at even steps */
+    int *said; /* what the judge decided at even and at odd steps: CONTINUES or STOPS */
     unsigned *arrived;
 };
 
-/* The norm of a column of at most one leaf in shared memory, by all threads. */
+/* Computes the norm of a column of at most one leaf in shared memory, with all threads. */
 template <typename T>
 GOP_DEVICE double norm_of_leaf(const T *residual, int n, double (&part)[LANES])
 {
@@ -56,7 +58,7 @@ GOP_DEVICE double norm_of_leaf(const T *residual, int n, double (&part)[LANES])
     return sqrt(part[0]) * power_of_two(e);
 }
 
-/* Vector u of a row times its part of x, to the lanes that it belongs to. */
+/* Adds vector u of a row times its part of x to the lanes that they belong to. */
 template <typename T, int N> GOP_DEVICE void
 add_products(const vec128<T> &a, const vec128<T> &x, int u, T (&sum)[PER_THREAD])
 {
@@ -67,7 +69,7 @@ add_products(const vec128<T> &a, const vec128<T> &x, int u, T (&sum)[PER_THREAD]
     }
 }
 
-/* What a lane has of a row: `last` are the numbers after the last whole vectors of the warp. */
+/* Loads a thread's part of a row. `last`: the numbers after the warp's last whole vectors. */
 template <typename T> GOP_DEVICE void load_row(const resident_system<T> &s, const T *row,
                                                vec128<T> (&a)[VECTORS], vec128<T> &last)
 {
@@ -84,7 +86,7 @@ template <typename T> GOP_DEVICE void load_row(const resident_system<T> &s, cons
     }
 }
 
-/* The rows times x, in the lanes of tree/v1. */
+/* Multiplies the rows by x, into the lanes of tree/v1. */
 template <typename T, int ROWS>
 GOP_DEVICE void multiply_rows(const vec128<T> (&a)[ROWS][VECTORS],
                               const vec128<T> (&last)[ROWS], const T *x, int n,
@@ -110,7 +112,7 @@ GOP_DEVICE void multiply_rows(const vec128<T> (&a)[ROWS][VECTORS],
     }
     if (full * SPAN == n) return;
 #pragma unroll
-    for (int v = 0; v < PER_THREAD / N; v++) /* which lanes those are */
+    for (int v = 0; v < PER_THREAD / N; v++) /* the lanes of `last` */
 #pragma unroll
         for (int j = 0; j < N; j++) {
             const int k = full * SPAN + lane * N + j;
@@ -183,6 +185,7 @@ template <typename T, int ROWS> __global__ void __launch_bounds__(WARP *WARPS, 1
         if (said == STOPS) break;
         gop_grid_barrier(s.arrived, ++barriers);
     }
+    /* Epilogue: the last iterate, or zeros if f is 0. */
     const T *const found = s.iterate[(m - 2) % ITERATES];
     for (int i = blockIdx.x * WARP * WARPS + thread; i < n; i += gridDim.x * WARP * WARPS)
         s.out[i * s.out_row] = room.f == 0.0 ? positive_zero<T>() : found[i];
@@ -249,13 +252,14 @@ static gop_status jacobi_resident(gop_ctx *ctx, const gop_task *task, int64_t)
                                r.room.state);
 }
 
+/* The judge is a block more, unless the GPU holds only one. */
 static gop_status add_judge(int64_t most, resident_plan *plan)
 {
     plan->blocks += most > 1;
     return GOP_OK;
 }
 
-/* A row a warp where the device has as many, else two. */
+/* One row a warp if all warps are resident, else two. */
 template <typename T>
 static gop_status resident_blocks(const gop_ctx *ctx, int64_t n, resident_plan *plan)
 {

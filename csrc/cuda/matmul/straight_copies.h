@@ -1,6 +1,6 @@
 /*
- * straight_copies.h - operands of 2 or 8 bytes an item that no tensor map describes are copied
- * into scratch, both by one launch.
+ * straight_copies.h - copies operands that no tensor map can describe into scratch, for items
+ * of 2 or 8 bytes. One launch copies both operands.
  */
 #ifndef GOP_CUDA_MATMUL_STRAIGHT_COPIES_H
 #define GOP_CUDA_MATMUL_STRAIGHT_COPIES_H
@@ -10,7 +10,7 @@
 
 #if GOP_SM90
 
-/* Eight neighbours, by the words that they lie in. */
+/* Loads eight neighbours at any even address, as the aligned words that hold them. */
 GOP_DEVICE vec128<uint16_t> straight_eight(const uint16_t *from)
 {
     const uint32_t *const words = (const uint32_t *)((uintptr_t)from & ~(uintptr_t)3);
@@ -35,7 +35,7 @@ struct straight_copies {
     bool is_b[2];
     int count;
     fast_divisor chunks[2], outer[2]; /* of 16 bytes in a line; lines of a product */
-    int64_t step[2];                  /* from product to product, or -1 */
+    int64_t step[2];                  /* items from product to product; -1: it varies */
 
     void add(const straight_operand &o, const void *data, void *copy, bool b)
     {
@@ -44,7 +44,7 @@ struct straight_copies {
     }
 };
 
-/* Where chunk `at` of operand b begins before the copy; i is its first item in the line. */
+/* The source of chunk `at` of operand b; i becomes the number of its first item in its line. */
 template <typename T> GOP_DEVICE const T *straight_chunk(const straight_copies &c, int b,
                                                          const matmul_geometry &g, int64_t at,
                                                          int64_t &i)
@@ -69,7 +69,7 @@ template <typename T> GOP_DEVICE const T *straight_chunk(const straight_copies &
     return (const T *)c.from[b] + batch + y * o.from_outer + i * o.from_inner;
 }
 
-/* A thread copies 16 bytes of neighbours, four times. */
+/* Each thread copies four chunks of 16 bytes. All loads are issued before the first store. */
 template <typename T> __global__ void __launch_bounds__(256)
     matmul_straighten_kernel(const __grid_constant__ straight_copies c, const matmul_geometry g)
 {
@@ -98,10 +98,11 @@ template <typename T> __global__ void __launch_bounds__(256)
             store128((T *)c.to[blockIdx.y] + (first + t * 256) * V, v[t]);
 }
 
+/* Launches the copies in c. A block copies 1024 chunks. */
 template <typename T = uint16_t> static inline gop_status
 straighten(gop_ctx *ctx, straight_copies &c, const gop_gemm &g, bool is_followed)
 {
-    int64_t most = 0; /* groups of 16 bytes, of the larger one */
+    int64_t most = 0; /* chunks of the larger operand */
     for (int i = 0; i < c.count; i++) {
         const straight_operand &o = c.of[i];
         const int64_t chunks = o.line * o.item / 16, all = o.batches * o.outer * chunks;

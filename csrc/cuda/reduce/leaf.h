@@ -1,12 +1,13 @@
 /*
- * leaf.h - the root of a leaf of neighbours, by a warp or by fewer threads, 16 bytes a load.
+ * leaf.h - folds a leaf of contiguous elements to its root, with a warp or with fewer threads,
+ * 16 bytes a load.
  */
 #ifndef GOP_CUDA_REDUCE_LEAF_H
 #define GOP_CUDA_REDUCE_LEAF_H
 
 #include "cuda/reduce/items.h"
 
-/* Adds neighbours, the elements from `at` on, to a thread's own. */
+/* Adds the elements of v, whose first is number `at` of the leaf, to a thread's state. */
 template <typename M, typename V> GOP_DEVICE void
 add_neighbours(typename gather_of<M>::acc &to, const V &v, int at, int key_flags)
 {
@@ -30,7 +31,8 @@ add_neighbours(typename gather_of<M>::acc &to, const V &v, int at, int key_flags
     }
 }
 
-/* A whole leaf, by a warp; by a thread of its own elements, where order does not matter. */
+/* Folds a full leaf with a warp if the order is free: each thread folds its own elements
+ * first. */
 template <typename M> GOP_DEVICE typename M::F::acc
 gathered_leaf(const typename M::T *leaf, int64_t k0, int t, int key_flags)
 {
@@ -48,9 +50,10 @@ gathered_leaf(const typename M::T *leaf, int64_t k0, int t, int key_flags)
     return root;
 }
 
-/* Thread t owns N neighbouring lanes of each 32 N: in 4 / N pieces these are all 128 lanes of a
- * leaf. They fold piece by piece, then across threads, then within a thread: distances 64, 32,
- * .., 1 in this order. */
+/* Folds a full leaf with a warp in the order of tree/v1. Thread t owns N neighbouring lanes in
+ * each of 4 / N pieces of 32 N lanes, so a warp owns all 128. They fold piece by piece, then
+ * across threads, then within a thread: distances 64, 32, .., 1 in this order. AHEAD: rounds
+ * of loads in flight. */
 template <typename M>
 GOP_DEVICE typename M::F::acc ordered_leaf(const typename M::T *leaf, int t, int key_flags)
 {
@@ -77,8 +80,8 @@ GOP_DEVICE typename M::F::acc ordered_leaf(const typename M::T *leaf, int t, int
     return acc[0];
 }
 
-/* A leaf in groups of N neighbours: thread t of W has every W-th group, and BATCH loads in
- * flight. */
+/* The state of thread t of W, which folds every W-th group of N neighbours of a leaf, with
+ * BATCH loads in flight. */
 template <typename M, int N, int W, int BATCH> struct leaf_by_groups {
     typedef typename M::T T;
     typedef typename M::F F;
@@ -96,7 +99,7 @@ template <typename M, int N, int W, int BATCH> struct leaf_by_groups {
     {
         return (unsigned)(group - begin) < (unsigned)(end - begin);
     }
-    /* The batch of groups j, j + W, .., those from `begin` to `end`. */
+    /* Adds those of the loaded groups j, j + W, .. that lie in [begin, end). */
     GOP_DEVICE void add(int j, int begin, int end, int key_flags)
     {
 #pragma unroll
@@ -136,7 +139,9 @@ template <typename M, int N, int W> struct leaf_ends {
     typedef gather_of<M> G;
     enum { ORDERED = F::ORDERED, OWN = ORDERED ? N : (N + W - 1) / W };
     T head[OWN], tail[OWN];
-    int past, n, head_end, tail_begin, t; /* counted from a multiple of N, `past` before a */
+    /* Positions are counted in elements from the aligned address `past` elements before the
+     * leaf, which has n; t: the thread. */
+    int past, n, head_end, tail_begin, t;
 
     GOP_DEVICE int head_at(int i) const { return ORDERED ? i : past + t + i * W; }
     GOP_DEVICE int tail_at(int i) const { return tail_begin + (ORDERED ? i : t + i * W); }
@@ -163,8 +168,8 @@ template <typename M, int N, int W> struct leaf_ends {
         for (int i = 0; i < OWN; i++)
             if (has_head(i)) G::add(acc[ORDERED ? i : 0], head[i], head_at(i), key_flags);
     }
-    /* Where order matters: adds to one lane and, without a branch, nothing to all others; a
-     * variable index would move acc out of registers. */
+    /* If order matters, every lane gets a fold: one of the element, all others of the
+     * identity. An index known only at run time would move acc to local memory. */
     template <int PIECES> GOP_DEVICE void add_tail(typename G::acc *acc, int key_flags) const
     {
 #pragma unroll
@@ -179,9 +184,10 @@ template <typename M, int N, int W> struct leaf_ends {
     }
 };
 
-/* An unaligned leaf of n neighbours, by W threads, in whole groups from a multiple of N on. A
- * thread so has other lanes than in an aligned leaf, the same ones in every group. They fold in
- * the same order, since the operands of a fold may change places. */
+/* Folds an unaligned leaf of n neighbours with W threads. They load aligned groups of N, and
+ * single elements at both ends. A thread has other lanes than in an aligned leaf, but the same
+ * ones in every group. The bits are the same, since a fold is commutative. BATCH: loads in
+ * flight. */
 template <typename M, int N, int W> GOP_DEVICE typename M::F::acc
 leaf_anywhere(const typename M::T *a, int64_t k0, int n, int t, int key_flags)
 {
@@ -213,7 +219,8 @@ leaf_anywhere(const typename M::T *a, int64_t k0, int n, int t, int key_flags)
     return own.root(k0 - past, key_flags);
 }
 
-/* A leaf that ends early or is unaligned: its lanes, one element at a time. */
+/* Folds a leaf that is short or unaligned with a warp, one element at a time. KEEP: lanes of a
+ * thread. AHEAD: loads in flight. */
 template <typename M> GOP_DEVICE typename M::F::acc
 part_of_leaf(const typename M::T *leaf, int64_t k0, int n, int t, int key_flags)
 {

@@ -1,7 +1,8 @@
 /*
- * pairs.h - outputs of few elements, of which a thread has several groups.
+ * pairs.h - the kernel for outputs of at most eight elements: a thread computes several groups
+ * of outputs.
  *
- * The loads of one group would leave memory with too little to do.
+ * The loads of a single group are too few bytes in flight to saturate memory.
  */
 #ifndef GOP_CUDA_REDUCE_PAIRS_H
 #define GOP_CUDA_REDUCE_PAIRS_H
@@ -32,7 +33,8 @@ static bool are_placed(const gop_reduction &g, bool known)
     return g.reduced <= 1 || (known && g.count <= INT32_MAX - LEAF && far <= INT32_MAX);
 }
 
-/* Groups of C columns that a thread has, and outputs of a block. */
+/* The shape of a block: GROUPS groups of C columns a thread, APART outputs from one to the
+ * next; OUTPUTS of a block. */
 template <typename T, int C, int MOST> struct pairs_of {
     enum {
         THREADS = 256,
@@ -59,11 +61,12 @@ template <typename M, int C, int MOST> __global__ void __launch_bounds__(256, 3)
     typedef typename M::F F;
     typedef pairs_of<T, C, MOST> S;
     typedef group_of<T, C> V;
-    enum { AGAIN = reading<T>::ALWAYS }; /* the last one */
+    enum { AGAIN = reading<T>::ALWAYS }; /* past the last element, that one is loaded again */
     const int count = (int)r.g.count, last = count - 1;
     const int64_t stride = r.g.reduced > 0 ? r.g.in[r.g.kept] : 0;
     const int64_t first = blockIdx.x * (int64_t)S::OUTPUTS + threadIdx.x * C;
     grid_dependency_sync();
+    /* Loads: all are issued before any is used. */
     V v[S::GROUPS][MOST];
 #pragma unroll
     for (int u = 0; u < S::GROUPS; u++) {
@@ -74,6 +77,7 @@ template <typename M, int C, int MOST> __global__ void __launch_bounds__(256, 3)
             if (AGAIN || k < count)
                 v[u][k] = load_group<V>(a + (AGAIN ? min(k, last) : k) * stride);
     }
+    /* Fold: elements of an output are lanes of one leaf. */
     typename F::acc value[S::GROUPS][C];
 #pragma unroll
     for (int u = 0; u < S::GROUPS; u++) {
@@ -87,7 +91,7 @@ template <typename M, int C, int MOST> __global__ void __launch_bounds__(256, 3)
             value[u][c] = lane[0];
         }
     }
-    /* The code that finishes an output is long, so with two groups it is not unrolled. */
+    /* Store. The code that finishes an output is long, so with C > 1 it is not unrolled. */
 #pragma unroll(C > 1 ? 1 : S::GROUPS)
     for (int u = 0; u < S::GROUPS; u++) {
         if (first + u * S::APART >= r.g.outputs) break;

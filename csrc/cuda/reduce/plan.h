@@ -6,13 +6,15 @@
 
 #include "cuda/reduce/by_map.h"
 
-/* Whether a mean is that of an integer sum: if any sum of so many integers is a float64. */
+/* Whether a mean may be computed from an integer sum: any sum of `count` such integers must be
+ * exact in float64. */
 static inline bool reduce_mean_is_sum(const gop_task *task)
 {
     const int bits = 8 * (int)item_of(task);
     return bits < 64 && task->geometry.reduction.count <= INT64_C(1) << (53 - bits);
 }
 
+/* The table's entry for the call's reduction and dtype. */
 template <typename F> static F reduce_of_call(const reduce_by_map<F> &f, const gop_task *task)
 {
     const gop_dtype dtype = task->in[0].dtype;
@@ -40,12 +42,13 @@ template <typename F> static F reduce_of_call(const reduce_by_map<F> &f, const g
 
 /* ---- plan.cu ---- */
 
-/* How many leaves an output has, at least 1. */
+/* The number of leaves of an output, at least 1. */
 int64_t reduce_leaves(const gop_reduction &g);
-/* Bytes of scratch for so many leaves, or parts of leaves, of each output. */
+/* Bytes of scratch for the states of `leaves` leaves, or parts of leaves, of each output. */
 size_t reduce_scratch(const gop_reduction &g, int64_t leaves);
 
-/* Whether groups of n neighbours are aligned and divide all lines. */
+/* Whether the elements can be loaded in groups of n: these are aligned, and a whole number of
+ * them makes up each contiguous line. */
 bool reduce_divides(const gop_task *task, int n, int64_t item);
 
 /* Whether the array spans more than two thirds of the L2 cache. */
@@ -54,8 +57,8 @@ bool reduce_exceeds_l2(const gop_ctx *ctx, const gop_task *task);
 /* The plan of a kernel for one map. */
 typedef gop_status (*reduce_map_plan)(const gop_task *task, gop_plan *plan);
 
-/* The same axes as another geometry has them. Unused fields are zero: arguments equal to those
- * of the last launch are not set again. */
+/* Copies the axes of another geometry. Unused fields become zero, so that equal calls have
+ * equal arguments, which a launch then need not set again. */
 template <typename To, typename From> static void reduce_copy_axes(const From &g, To *to)
 {
     *to = {g.kept, g.reduced, g.outputs, g.count, {}, {}, {}};
@@ -66,7 +69,7 @@ template <typename To, typename From> static void reduce_copy_axes(const From &g
     }
 }
 
-/* The axes of a call, for kernels of each kind of arguments. */
+/* Fills the axes of each kind of kernel arguments from the call's. */
 template <int N> static void reduce_fill_axes(const gop_reduction &g, reduce_axes<N> *to)
 {
     reduce_copy_axes(g, to);
@@ -82,7 +85,7 @@ static inline void reduce_fill_axes(const gop_reduction &g, gop_reduction *to)
     for (int d = 0; d < g.kept + g.reduced; d++) to->where[d] = g.where[d];
 }
 
-/* A plan keeps the arguments without addresses, and the scratch memory for leaves. */
+/* Fill the arguments that a plan keeps, all but addresses, and ask for scratch for leaves. */
 void reduce_fill_operands(const gop_task *task, reduce_operands *r, gop_plan *plan);
 template <typename A> static void reduce_arguments(const gop_task *task, A *r, gop_plan *plan)
 {
@@ -90,11 +93,11 @@ template <typename A> static void reduce_arguments(const gop_task *task, A *r, g
     reduce_fill_operands(task, r, plan);
 }
 
-/* Refuses maps without a launch (`found`) and masks, as all kernels after `tree` but one do. */
+/* Refuses a mask, and a dtype or reduction that the kernel has no launch for (!found). */
 gop_status reduce_unmasked(const gop_task *task, bool found);
-/* Refuses several reduced axes too. */
+/* Refuses the same, and several reduced axes. */
 gop_status reduce_plain(const gop_task *task, bool found);
-/* Refuses all but contiguous elements too. */
+/* Refuses the same, and elements that are not contiguous. */
 gop_status reduce_in_order(const gop_task *task, bool found);
 
 #endif

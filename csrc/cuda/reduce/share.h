@@ -1,5 +1,6 @@
 /*
- * share.h - how many threads of a warp share an output, by the lines of memory that it touches.
+ * share.h - chooses how many threads of a warp share an output, by the cache lines that the
+ * warp then touches.
  */
 #ifndef GOP_CUDA_REDUCE_SHARE_H
 #define GOP_CUDA_REDUCE_SHARE_H
@@ -47,7 +48,13 @@ static int lines_of(const int64_t *element, const int64_t *output, int elements,
  * read whole lines, nothing is better. */
 static int wide_of(const gop_reduction &g, int item, int lanes)
 {
-    enum { INSTRUCTIONS = 2, ONCE = 64, BYTES = 128, MANY = 1 << 15, SHORT = 256 };
+    enum {
+        INSTRUCTIONS = 2, /* of an element, in the time of an L1 access */
+        ONCE = 64,        /* the work of a warp that is done once, in the same unit */
+        BYTES = 128,      /* of a cache line */
+        MANY = 1 << 15,   /* outputs, from which ONCE counts, */
+        SHORT = 256,      /* if they have at most this many elements */
+    };
     static const int order[] = {32, 1, 16, 2, 8, 4};
     int64_t element[32], output[32];
     first_places(g, g.kept, g.kept + g.reduced, element);
@@ -61,8 +68,8 @@ static int wide_of(const gop_reduction &g, int item, int lanes)
         if (wide > lanes) continue;
         const int across = outputs < 32 / wide ? outputs : 32 / wide;
         const int lines = lines_of(element, output, elements, outputs, item, wide);
-        const int64_t turns = (g.count + wide - 1) / wide;
-        const double cost = (double)(turns * (lines + INSTRUCTIONS) + once) / across;
+        const int64_t passes = (g.count + wide - 1) / wide;
+        const double cost = (double)(passes * (lines + INSTRUCTIONS) + once) / across;
         if (least < 0 || cost < least) {
             least = cost;
             best = wide;

@@ -1,10 +1,11 @@
 /*
- * vectorized_kernel.h - a warp to a leaf of the tree, 16 bytes a load, and its launches.
+ * vectorized_kernel.h - a kernel in which each warp folds a leaf of the tree, 16 bytes a load,
+ * and its launches.
  *
  * The tree's neighbouring lanes are neighbours in memory, so a thread may load 16 bytes of them
  * at once, and a block folds up to 64 leaves before it writes. In lines with gaps, or in rows
- * shorter than a leaf, a thread loads what neighbours a line can be divided into. What becomes
- * of an element is the map's (sums.h, extremes.h), as is what is stored of a root.
+ * shorter than a leaf, a thread loads groups of neighbours that divide a line. The map (sums.h,
+ * extremes.h) says what an element contributes, and what is stored of a root.
  */
 #ifndef GOP_CUDA_REDUCE_VECTORIZED_KERNEL_H
 #define GOP_CUDA_REDUCE_VECTORIZED_KERNEL_H
@@ -18,17 +19,19 @@
 
 enum { LINES = LEAF / LINE + 2 }; /* of a leaf, at most */
 
-/* How elements are found if not in lines; else the parameter is how many are loaded at once. */
+/* The template parameter HOW, or N, of contiguous outputs: leaves are aligned to 16 bytes, or
+ * may be unaligned. Values above 0 are of outputs in lines: elements of a load. */
 enum { WHOLE = 0, ANYWHERE = -1 };
 
-/* If order does not matter, a row that is not long is one leaf: parts would be uneven. */
+/* The elements of a leaf. If the order is free, a row that is not long is one leaf: leaves of
+ * 2048 would leave a short last one. */
 template <typename M, int HOW> GOP_DEVICE int leaf_length(const leaf_groups &groups)
 {
     return HOW == ANYWHERE && !M::F::ORDERED ? groups.leaf : (int)LEAF;
 }
 
-/* One leaf of output o, the identity if there is none, by W threads. WHOLE: leaves are aligned
- * to 16 bytes and full, but for an output's last. */
+/* Folds one leaf of output o with W threads; the identity if !any. WHOLE: leaves are aligned
+ * to 16 bytes, and full but for an output's last. */
 template <typename M, int HOW, int W>
 GOP_DEVICE typename M::F::acc vectorized_leaf(const reduce_brief &r, const leaf_groups &groups,
                                               uint32_t o, int leaf, bool any, int t)
@@ -46,8 +49,9 @@ GOP_DEVICE typename M::F::acc vectorized_leaf(const reduce_brief &r, const leaf_
     else return gathered_leaf<M>(a, k0, t, r.key_flags);
 }
 
-/* A leaf in lines, of which it may have several: all threads find their beginnings at once.
- * Rows shorter than a leaf are shared by W threads each. */
+/* Folds a leaf whose elements lie in one or several lines with gaps between them. If there are
+ * several, the threads compute the offsets of all lines into `begin` first. W < 32: rows
+ * shorter than a leaf, one for every W threads. */
 template <typename M, int N, int W>
 GOP_DEVICE typename M::F::acc leaf_in_lines(const reduce_lined &r, float kept, uint32_t o,
                                             int leaf, bool any, int t, int64_t *begin)
@@ -129,15 +133,18 @@ __global__ void __launch_bounds__(TEAMS * 32, vectorized_blocks<M, W>())
     __shared__ int64_t begin[TEAMS][N > 0 && W == 32 ? LINES : 1];
     const int t = threadIdx.x % W, warp = threadIdx.x / 32;
     const int span = 1 << groups.levels, per_block = 1 << groups.across;
+    /* Prologue: leaves that do not exist are the identity. */
     typename F::acc *node = nodes[0];
-    for (int i = threadIdx.x; i < 2 * GROUP; i += TEAMS * 32) /* leaves that do not exist */
+    for (int i = threadIdx.x; i < 2 * GROUP; i += TEAMS * 32)
         if ((i & (span - 1)) >= groups.leaves) nodes[i / GROUP][i % GROUP] = F::none();
     grid_dependency_sync();
+    /* Main loop: the block's subtrees, from the array's end. */
 #pragma unroll 1
     for (int first = groups.last - (int)blockIdx.x * per_block; first >= 0;
          first -= (int)gridDim.x * per_block) {
         const uint32_t leaves = (uint32_t)r.leaves, o = first / leaves,
                        part = first - o * leaves;
+        /* Leaves. */
         for (int i = threadIdx.x / W; i < groups.leaves << groups.across; i += TEAMS * 32 / W) {
             const int l = i >> groups.across, q = i & (per_block - 1);
             const int leaf = part * span + l;
@@ -153,6 +160,7 @@ __global__ void __launch_bounds__(TEAMS * 32, vectorized_blocks<M, W>())
             if (t == 0) node[(q << groups.levels) + l] = value;
         }
         __syncthreads();
+        /* Subtrees: a warp folds their leaves and writes the roots. */
         if (groups.levels == 0 || warp == 0) {
             const int lane = threadIdx.x, pairs = (span + 1) / 2;
             const int q = groups.levels == 0 ? lane : lane >> (groups.levels - 1);

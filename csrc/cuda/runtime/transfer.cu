@@ -3,8 +3,7 @@
  *
  * Arrays travel in pieces through the slots of the ring. Threads of the pool take pieces: they
  * pack one and have it copied, or have one copied and unpack it. None waits for a whole array,
- * so packing, both directions of the bus and, where a call comes in panels, its kernels are at
- * work at once.
+ * so packing, both directions of the bus and, if a call comes in panels, its kernels overlap.
  */
 #include <sys/mman.h>
 
@@ -12,7 +11,7 @@
 
 enum {
     WORKERS = GOP_CUDA_SLOTS, /* more would have no slots */
-    EACH = 2,                 /* slots of a worker, a direction: fill one, copy one */
+    EACH = 2,                 /* slots of a worker per direction: one fills, one is copied */
 };
 
 /* ---- workers ---- */
@@ -20,7 +19,7 @@ enum {
 struct worker {
     flow *f;
     gop_cuda_slot slots[2][EACH];
-    int turn[2]; /* of the slots */
+    int turn[2]; /* the slot to use next, per direction */
     int pending; /* downloads enqueued: pieces[0] first, in slots[.][at[0]] */
     piece pieces[EACH];
     int at[EACH];
@@ -41,7 +40,7 @@ static gop_status wait_for_slot(gop_cuda_slot *slot)
     return gop_cuda_check(code, "running on the device");
 }
 
-/* The slot whose turn it is, of those that the worker has or can have at once. */
+/* Chooses the next of the worker's slots. It leases one more if one is free. */
 static gop_status choose_slot(worker *w, gop_direction direction, int *at)
 {
     gop_cuda_slot *slots = w->slots[direction];
@@ -110,8 +109,8 @@ static int is_pending(const worker *w, int at)
     return 0;
 }
 
-/* The pages of a new result are made while the piece is on the bus, not when it is unpacked. A
- * hint: kernels before 5.14 do not know it. */
+/* Has the kernel allocate the pages of a new result while the piece is on the bus, not when it
+ * is unpacked. It is a hint: Linux before 5.14 does not know it. */
 static void make_pages(const piece *p)
 {
 #ifdef MADV_POPULATE_WRITE
@@ -128,7 +127,7 @@ static gop_status fetch_piece(worker *w, const piece *p)
     int at;
     GOP_TRY(choose_slot(w, GOP_DOWNLOAD, &at));
     while (is_pending(w, at)) GOP_TRY(finish_piece(w));
-    GOP_TRY(wait_for_slot(&w->slots[GOP_DOWNLOAD][at])); /* of another thread's before */
+    GOP_TRY(wait_for_slot(&w->slots[GOP_DOWNLOAD][at])); /* its last owner's copy */
     GOP_TRY(enqueue_piece(w, p, at));
     make_pages(p);
     w->at[w->pending] = at;
@@ -136,8 +135,8 @@ static gop_status fetch_piece(worker *w, const piece *p)
     return GOP_OK;
 }
 
-/* What can be done next: 0 once nothing is left. The caller stays to the end: in a longer wait
- * elsewhere it would not hear a signal. */
+/* Does what can be done next. Returns 0 if nothing is left, or on failure. The calling thread
+ * stays to the end: if it waited elsewhere, it would not handle signals. */
 static int move_next(worker *w, int is_caller, gop_cuda_backoff *backoff, gop_status *status)
 {
     piece p;
@@ -161,12 +160,12 @@ static int move_next(worker *w, int is_caller, gop_cuda_backoff *backoff, gop_st
 /* A forked child must not wait for another thread's lock, nor for a device. */
 static void fail(flow *f, gop_status status)
 {
-    const int alone = gop_cuda_in_forked_child();
-    if (!alone) pthread_mutex_lock(&f->lock);
+    const int is_forked = gop_cuda_in_forked_child();
+    if (!is_forked) pthread_mutex_lock(&f->lock);
     gop_flow_failed(f, status);
     const int stopped = f->stop;
-    if (!alone) pthread_mutex_unlock(&f->lock);
-    if (!stopped || alone) return;
+    if (!is_forked) pthread_mutex_unlock(&f->lock);
+    if (!stopped || is_forked) return;
     cudaStreamSynchronize(f->up); /* no copy may outlive the lease of its slot */
     cudaStreamSynchronize(f->down);
 }
@@ -187,7 +186,8 @@ static int has_more(flow *f)
     return more;
 }
 
-/* A slot for each way it may go, at once or after a wait, unless the worker is not needed. */
+/* Leases a slot for each direction that the call has. It waits until there are any, or until
+ * the worker is not needed: then *equipped is 0. */
 static gop_status equip(worker *w, int is_caller, int *equipped)
 {
     const gop_panels *panels = w->f->panels;
@@ -209,9 +209,9 @@ static gop_status equip(worker *w, int is_caller, int *equipped)
     }
 }
 
-/* Takes pieces until none is left; *leaves: or until other flows or calls need this thread or
- * its slots more. */
-static gop_status take_piece(worker *w, int is_caller, int *leaves)
+/* Takes pieces until none is left, or until other flows or calls need this thread or its slots
+ * more: then *leaves is 1. */
+static gop_status take_pieces(worker *w, int is_caller, int *leaves)
 {
     gop_cuda_backoff backoff = {0};
     gop_status status = GOP_OK;
@@ -225,7 +225,7 @@ static gop_status take_piece(worker *w, int is_caller, int *leaves)
     return status;
 }
 
-/* 0 once there is nothing left for others to take. */
+/* A worker's body. Returns 0 if nothing is left for others to take. */
 static int move_pieces(void *argument, int number)
 {
     worker w;
@@ -236,13 +236,13 @@ static int move_pieces(void *argument, int number)
         for (int i = 0; i < EACH; i++) w.slots[d][i].number = -1;
     const gop_cuda_current current(f->t->base.device.ordinal);
     gop_status status = current.status;
-    if (status == GOP_OK) status = take_piece(&w, number == 0, &leaves);
+    if (status == GOP_OK) status = take_pieces(&w, number == 0, &leaves);
     fail(f, status);
     give_back_all(&w);
     return leaves && has_more(f);
 }
 
-/* ---- the whole ---- */
+/* ---- all pieces of a call ---- */
 
 static gop_status move_panels(gop_cuda_thread *t, const gop_panels *panels, cudaStream_t up,
                               cudaStream_t down)
@@ -268,7 +268,7 @@ static gop_status move_panels(gop_cuda_thread *t, const gop_panels *panels, cuda
     return f.error.code;
 }
 
-/* One array, one way, in order with the context's other work. */
+/* A copy of one array in one direction, in stream order with the context's other work. */
 struct one_way {
     gop_panels panels;
     const gop_array *host, *device;
@@ -281,7 +281,8 @@ static void only_operand(const gop_panels *panels, int, int, gop_array *host, go
     device->data = way->device->data;
 }
 
-static gop_status go(gop_ctx *ctx, const gop_array *device, const gop_array *host, int nin)
+static gop_status move_array(gop_ctx *ctx, const gop_array *device, const gop_array *host,
+                             int nin)
 {
     gop_cuda_thread *t = thread_of(ctx);
     const one_way way = {{1, nin, 1 - nin, 1, only_operand, NULL}, host, device};
@@ -292,15 +293,15 @@ static gop_status go(gop_ctx *ctx, const gop_array *device, const gop_array *hos
 
 gop_status gop_cuda_upload(gop_ctx *ctx, const gop_array *device, const gop_array *host)
 {
-    return go(ctx, device, host, 1);
+    return move_array(ctx, device, host, 1);
 }
 
 gop_status gop_cuda_download(gop_ctx *ctx, const gop_array *host, const gop_array *device)
 {
-    return go(ctx, device, host, 0);
+    return move_array(ctx, device, host, 0);
 }
 
-/* ---- panels: both ways at once, on streams of their own ---- */
+/* ---- panels: both directions at once, on streams of their own ---- */
 
 static gop_status open_streams(gop_cuda_thread *t)
 {
@@ -312,7 +313,8 @@ static gop_status open_streams(gop_cuda_thread *t)
     return GOP_OK;
 }
 
-/* What was enqueued before, memory of the pool too, is there for all three streams. */
+/* All three streams first wait for what the caller's stream has enqueued: kernels, copies, and
+ * allocations from the memory pool. */
 static gop_status run_panels(gop_cuda_thread *t, gop_cuda_thread *own, const gop_panels *panels)
 {
     cudaEvent_t before = own->ordered;
@@ -323,13 +325,14 @@ static gop_status run_panels(gop_cuda_thread *t, gop_cuda_thread *own, const gop
     for (const cudaStream_t stream : streams)
         GOP_TRY(gop_cuda_check(cudaStreamWaitEvent(stream, before, 0), "ordering streams"));
     const gop_status status = move_panels(own, panels, own->up, own->down);
-    /* The memory may be given back in the order of the caller's stream: all has left it. */
+    /* After a failure nothing may use the memory any more: it is freed in the order of the
+     * caller's stream, which does not wait for this one. */
     if (status != GOP_OK && !gop_cuda_in_forked_child()) cudaStreamSynchronize(own->own);
     return status;
 }
 
-/* Threads of the pool launch the kernels, while the caller may be in a signal's handler that
- * makes calls of its own: these have the thread's context, the panels one of their own. */
+/* Threads of the pool launch the kernels. Meanwhile a signal handler of the caller may make
+ * calls, which use the thread's context. So the panels borrow a context of their own. */
 gop_status gop_cuda_panels(gop_ctx *ctx, const gop_panels *panels)
 {
     const int ordinal = ctx->device.ordinal;

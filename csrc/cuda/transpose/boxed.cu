@@ -18,8 +18,10 @@
 enum {
     LEAST_ROOM = 2 * 1024, /* bytes of a box of a small array, */
     MOST_ROOM = 32 * 1024, /* of a large one */
-    AT_ONCE = 4,           /* blocks of an SM, at least */
-    HELD = 220 * 1024,     /* bytes of shared memory of an SM */
+    AT_ONCE = 4,           /* resident blocks per SM, at least */
+    HELD = 220 * 1024,     /* bytes of an SM's shared memory for boxes: Hopper has 228 KiB */
+    RESERVED = 1024,       /* bytes that CUDA reserves for each block */
+    FINEST = 256,          /* bytes of the smallest box that is tried */
 };
 
 /* K items of T that a thread loads at once. */
@@ -43,7 +45,7 @@ GOP_DEVICE void fetch_line(const char *address)
 #endif
 }
 
-/* The thread's lines of a box, which starts at its lowest address. */
+/* Prefetches the thread's lines of a box; `box` is its lowest address. */
 GOP_DEVICE void fetch_lines(const char *box, const int32_t (&line)[FETCHES])
 {
 #pragma unroll
@@ -51,8 +53,8 @@ GOP_DEVICE void fetch_lines(const char *box, const int32_t (&line)[FETCHES])
         if (line[k] >= 0) fetch_line(box + line[k]);
 }
 
-/* The aligned words that hold a word of K items at any address. INNER: those that it shares
- * with its neighbours lie in the input. */
+/* A word of K items at any address, loaded as the aligned words that hold it. INNER: all of
+ * these lie within the input; else the items are loaded one by one. */
 template <typename T, int K, bool INNER> struct fetched {
     typename word_of<T, K>::type low, high;
     uint32_t shift;
@@ -82,8 +84,8 @@ template <typename T, int K, bool INNER> struct fetched {
     }
 };
 
-/* A word of each of N lines; all loads are issued before any result is used. REST: lines that
- * do not exist are replaced by the first. */
+/* Loads a word of each of N lines and scatters its items to the box. All loads are issued
+ * before any result is used. REST: some lines may not exist; they repeat the first. */
 template <typename T, int K, bool INNER, bool TURNS, int N, bool REST>
 GOP_DEVICE void load_lines(char *box, const char *in, const line_start *from, int line,
                            int step, int lines, const int *place, int turn)
@@ -110,6 +112,7 @@ GOP_DEVICE void load_lines(char *box, const char *in, const line_start *from, in
     }
 }
 
+/* Loads a box: `high` rows of `wide` threads take as many lines at a time, a word a thread. */
 template <typename T, int K, bool INNER, bool TURNS, typename P>
 GOP_DEVICE void load_box(char *box, const char *in, const line_start *from, const P &p,
                          box_word<K> word, int ahead)
@@ -150,14 +153,14 @@ template <typename T> GOP_DEVICE uint4 piece_of(const char *box, int at, int mas
     return v;
 }
 
-/* One P of a piece that is stored in parts; the bytes that it has. */
+/* Stores one P of a piece. Returns its bytes. */
 template <typename P> GOP_DEVICE int store_one(char *out, const char *box, int at, int turn)
 {
     *reinterpret_cast<P *>(out) = *reinterpret_cast<const P *>(box + turned_place(at, turn));
     return (int)sizeof(P);
 }
 
-/* From `at` to `end`, within 16 bytes. */
+/* Stores bytes [at, end) of a box, part of one 16-byte piece, by aligned words. */
 template <typename T>
 GOP_DEVICE void store_part(char *out, const char *box, int at, int end, int turn)
 {
@@ -176,6 +179,7 @@ GOP_DEVICE void store_part(char *out, const char *box, int at, int end, int turn
     if (sizeof(T) == 1 && at + n < end) store_one<uint8_t>(out + n, box, at + n, turn);
 }
 
+/* The next multiple of 16 bytes. */
 GOP_DEVICE int next_piece(int place)
 {
     return (place + 15) & ~15;
@@ -261,6 +265,7 @@ __global__ void __launch_bounds__(BOX_THREADS, AT_ONCE)
         to[i].at = s.at - s.place, to[i].place = s.place;
     }
     const box_word<K> word = word_of_line<K>(p, (int)threadIdx.x % box_width(p));
+    /* Main loop: load and scatter a box, prefetch the next one, store. */
     int now = 0;
     grid_dependency_sync();
 #pragma unroll 1
@@ -319,7 +324,8 @@ static gop_status transpose_boxed_plan(const gop_ctx *ctx, const gop_task *task,
     int64_t room = MOST_ROOM;
     while (room > LEAST_ROOM && g.size * item < room * 2 * ctx->info.processors) room /= 2;
     bool fits = g.size > 1;
-    while (fits && !transpose_boxes(task, g, item, room, &own.boxes)) fits = (room /= 2) >= 256;
+    while (fits && !transpose_boxes(task, g, item, room, &own.boxes))
+        fits = (room /= 2) >= FINEST;
     if (!fits)
         return gop_fail(GOP_REFUSED,
                         "transpose: the boxed kernel takes arrays of several items and at most "
@@ -335,10 +341,11 @@ static gop_status transpose_boxed_plan(const gop_ctx *ctx, const gop_task *task,
         : item == 4 ? transpose_boxed<uint32_t, 1>
         : item == 8 ? transpose_boxed<uint64_t, 1>
                     : transpose_boxed<uint4, 1>;
-    const int64_t at_once = min_of(HELD / (int64_t)(box_shared(p) + 1024), AT_ONCE);
-    const int64_t turns = blocks_for(p.boxes, at_once * ctx->info.processors);
-    own.blocks = (unsigned)blocks_for(p.boxes, turns);
-    if (turns < 3) own.boxes.fetches = 0; /* the first box waits for its prefetches */
+    const int64_t at_once = min_of(HELD / (int64_t)(box_shared(p) + RESERVED), AT_ONCE);
+    const int64_t each = blocks_for(p.boxes, at_once * ctx->info.processors); /* of a block */
+    own.blocks = (unsigned)blocks_for(p.boxes, each);
+    /* The first box waits for its own prefetches, which two boxes do not make up for. */
+    if (each < 3) own.boxes.fetches = 0;
     return GOP_OK;
 }
 

@@ -16,6 +16,7 @@ template <typename T> __global__ void transpose_packed_kernel(T *out, const T *i
     __shared__ uint32_t tile[SIDE][32];
     const tile_at t = tile_of(p, SIDE);
     const int i = threadIdx.x;
+    /* Load squares of N by N items, transpose them, and write words along y to the tile. */
     for (int j = threadIdx.y; j < 32; j += blockDim.y) {
         uint32_t words[N] = {};
         const T *const from = in + t.from + (t.y + N * j) * p.in_y + t.x + N * i;
@@ -26,6 +27,7 @@ template <typename T> __global__ void transpose_packed_kernel(T *out, const T *i
         for (int k = 0; k < N; k++) tile[N * i + k][j ^ i] = words[k];
     }
     __syncthreads();
+    /* Store rows of the output. */
     for (int j = threadIdx.y; j < SIDE; j += blockDim.y) {
         T *const to = out + t.to + (t.x + j) * p.out_x + t.y + N * i;
         if (t.x + j < p.nx && t.y + N * i < p.ny)
