@@ -51,7 +51,7 @@ unexport OPENBLAS_CORETYPE OPENBLAS_L2_SIZE PYTHONDONTWRITEBYTECODE
 
 .PHONY: help python build build-times wheel test test-all course demo docs notebooks test-gpu sanitize certify conformance bench lint fmt style clean
 
-help: ## list the verbs
+help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 # Where the virtual environment is, with gpuops and what its demo needs. gpuops is compiled before
