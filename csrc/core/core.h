@@ -278,6 +278,9 @@ void gop_threads_set(int threads); /* 0: back to the default */
 gop_status gop_interrupted(void);
 enum { GOP_HEAR = 1 << 16 };            /* items of a plain loop between two such calls */
 extern int (*gop_interrupt_hook)(void); /* set by python/module.c: 1 when an exception is set */
+/* The same for gop_host's functions of these names. */
+extern gop_status (*gop_recall_hook)(const char *key, void **made, size_t *bytes);
+extern gop_status (*gop_keep_hook)(const char *key, const void *made, size_t bytes);
 
 #ifdef __cplusplus
 }

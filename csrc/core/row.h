@@ -157,6 +157,11 @@ typedef struct gop_host {
     gop_status (*crew)(int most, gop_crew_body body, void *argument);
     int (*wanted_elsewhere)(void);
     int64_t (*array_bytes)(const gop_array *array);
+    /* What a process keeps for later ones, by a key that says all that it depends on. Fail only
+     * where they are interrupted; NULL in programs without Python. *made, to be released, stays
+     * as it is if there is none. */
+    gop_status (*recall)(const char *key, void **made, size_t *bytes);
+    gop_status (*keep)(const char *key, const void *made, size_t bytes);
 } gop_host;
 
 #ifdef __cplusplus

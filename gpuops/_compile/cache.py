@@ -49,6 +49,23 @@ def content(path: Path) -> bytes:
     return path.read_bytes()[:-_DIGEST]
 
 
+def recall(stamp: str) -> bytes | None:
+    """The program of a backend that was kept for a stamp."""
+
+    def nothing() -> bytes:
+        raise LookupError
+
+    with contextlib.suppress(LookupError, OSError):
+        return content(cached(stamp, ".cl", nothing))[len(stamp.encode()) + 1 :]
+    return None
+
+
+def keep(stamp: str, made: bytes) -> None:
+    """Keeps a backend's program for `recall`; the file begins with the stamp, to be read."""
+    with contextlib.suppress(OSError):
+        cached(stamp, ".cl", lambda: stamp.encode() + b"\0" + made)
+
+
 def _folder() -> Path | None:
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if not base.is_absolute():  # no folder of whatever directory this is: the variable's rule

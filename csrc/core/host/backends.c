@@ -50,6 +50,9 @@ static const gop_host this_host = {
     .array_bytes = gop_array_bytes,
 };
 
+gop_status (*gop_recall_hook)(const char *key, void **made, size_t *bytes);
+gop_status (*gop_keep_hook)(const char *key, const void *made, size_t bytes);
+
 /* The library's backend, or NULL where it was built for another interface. */
 static const gop_backend *open_library(void *library, const gop_host *host)
 {
@@ -73,6 +76,8 @@ gop_status gop_backend_load(const char *name, const char *path)
                         name, dlerror());
     given[id] = this_host;
     given[id].id = id;
+    given[id].recall = gop_recall_hook;
+    given[id].keep = gop_keep_hook;
     const gop_backend *const backend = open_library(library, &given[id]);
     if (!backend || strcmp(backend->name, name) != 0) {
         dlclose(library);
