@@ -105,9 +105,9 @@ void gop_cl_append(char *text, size_t room, const char *format, ...) GOP_PRINTF(
 #define gop_cl_define(build, ...)                                                              \
     gop_cl_append((build)->options, sizeof(build)->options, __VA_ARGS__)
 
-/* Defines what an element is, and what its arithmetic needs: GOP_CL_DOUBLE; GOP_CL_QUOTIENTS
- * that are rounded correctly, by the device or by float64 (opencl/vector.cl); integers that
- * WRAP. GOP_BAD_TYPE, for an operation, where the device has it not. */
+/* Defines what an element is, and what its arithmetic needs besides: GOP_CL_DOUBLE;
+ * GOP_CL_QUOTIENTS that are rounded correctly, by the device or by float64 (opencl/vector.cl);
+ * integers that WRAP. GOP_BAD_TYPE, for an operation, where the device has it not. */
 enum { GOP_CL_WRAP = 16 };
 gop_status gop_cl_begin(const gop_ctx *ctx, const char *op, gop_dtype dtype, int needs,
                         gop_cl_build *build) GOP_MUST_CHECK;

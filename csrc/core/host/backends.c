@@ -34,6 +34,17 @@ int gop_array_on_host(const gop_array *array)
     return backend && !(backend->facts & GOP_OWN_MEMORY);
 }
 
+gop_status gop_check_ordinal(const gop_backend *backend, int ordinal)
+{
+    const char *const name = backend->name;
+    int count;
+    GOP_TRY(backend->count(&count));
+    if (ordinal >= 0 && ordinal < count) return GOP_OK;
+    return gop_fail(GOP_DEVICE_UNAVAILABLE,
+                    "%s: there is no device %s:%d, expected one of %s:0 to %s:%d", name, name,
+                    ordinal, name, name, count - 1);
+}
+
 static const gop_host this_host = {
     .abi = GOP_ABI,
     .fail = gop_fail,
@@ -44,10 +55,14 @@ static const gop_host this_host = {
     .interrupted = gop_interrupted,
     .pack = gop_pack,
     .unpack = gop_unpack,
+    .move = gop_move,
+    .elements = gop_array_elements,
     .fault = gop_fault,
     .crew = gop_crew,
     .wanted_elsewhere = gop_wanted_elsewhere,
     .array_bytes = gop_array_bytes,
+    .context = gop_thread_context,
+    .check_ordinal = gop_check_ordinal,
 };
 
 gop_status (*gop_recall_hook)(const char *key, void **made, size_t *bytes);

@@ -42,8 +42,7 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, int64_t items,
     const int64_t *const stride[] = {e->stride[0], e->stride[1], e->stride[2],
                                      e->stride[e->operands - 1]};
     GOP_TRY(gop_cl_set_axes(&own->build, "", e->rank, e->extent, 4, stride, &own->axes));
-    GOP_TRY(gop_cl_begin(ctx, op, dtype, GOP_CL_WRAP | doubles | gop_cl_doubles(dtype),
-                         &own->build));
+    GOP_TRY(gop_cl_begin(ctx, op, dtype, GOP_CL_WRAP | doubles, &own->build));
     gop_cl_define(&own->build, " -DLANES=%d -DOP_%s -DINDEX=%s",
                   (int)items * gop_cl_kinds[dtype].parts, op, gop_cl_index(e->size));
     own->each = own->group = own->has_axes = 1;

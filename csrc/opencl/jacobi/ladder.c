@@ -96,31 +96,27 @@ static solver *begin(gop_ctx *ctx, const gop_task *task)
     const int64_t leaves = gop_ceil(n, LEAF);
     const int64_t rows = task->nout > 1 ? task->out[1].shape[0] : 0;
     const gop_dtype dtype = task->in[0].dtype;
-    const size_t numbers = (size_t)((leaves + 5 + rows) * k);
+    const size_t numbers = (size_t)((leaves + rows + GOP_SOLVE_NUMBERS) * k);
     solver *const s = gop_services->alloc(sizeof *s + numbers * sizeof(double));
     if (!s) return NULL;
     double *const number = (double *)(void *)(s + 1);
     *s = (solver){
         .solve = {.task = task,
                   .k = k,
-                  .f = number,
-                  .begun = number + k,
-                  .norm = number + 2 * k,
-                  .fresh = number + 3 * k,
-                  .ended = (int64_t *)(void *)(number + 4 * k),
-                  .rows = number + 5 * k,
+                  .rows = number + leaves * k,
                   .interrupted = gop_services->interrupted,
                   .norms = norms_of_residual,
                   .put_aside = put_aside},
-        .sums = {leaves, k, gop_cl_doubles(dtype), number + (5 + rows) * k, sum_leaves},
+        .sums = {leaves, k, gop_cl_doubles(dtype), number, sum_leaves},
         .ctx = ctx,
-        .columns = {.names = &copy}};
+        .columns = {.names = &copy},
+        .leaf = gop_cl_in_scratch(task->scratch, place_of(task, 3), GOP_FLOAT64, leaves * k)};
     for (int i = 0; i < 3; i++)
         s->vector[i] = gop_cl_in_scratch(task->scratch, place_of(task, i), dtype, n * k);
-    s->leaf = gop_cl_in_scratch(task->scratch, place_of(task, 3), GOP_FLOAT64, leaves * k);
     s->solve.iterate[0] = s->vector[0].data;
     s->solve.iterate[1] = s->vector[1].data;
     s->solve.residual = s->vector[2].data;
+    gop_solve_lay(&s->solve, number + (leaves + rows) * k);
     gop_cl_define(&s->columns, "-DBASE=%s -D%s -DLANES=1 -DDOUBLE -DGROUP=%d",
                   gop_cl_kinds[dtype].base, gop_cl_kinds[dtype].word, gop_cl_group(ctx, GROUP));
     return s;

@@ -69,11 +69,9 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, gop_plan *plan
 {
     const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
     const gop_jacobi *g = &task->geometry.jacobi;
-    const gop_dtype dtype = task->in[0].dtype;
     planned *const own = GOP_OWN_OF_STEP(planned, plan);
-    GOP_TRY(gop_cl_begin(ctx, "jacobi_step", dtype,
-                         gop_cl_doubles(dtype) | (p->has_alpha ? 0 : GOP_CL_QUOTIENTS),
-                         &own->build));
+    GOP_TRY(gop_cl_begin(ctx, "jacobi_step", task->in[0].dtype,
+                         p->has_alpha ? 0 : GOP_CL_QUOTIENTS, &own->build));
     own->each = 1;
     own->together = 0;
     gop_cl_define(&own->build, " -DLANES=1 -DAXES=%d -DBOUNDARY=%d -DINDEX=%s%s%s",

@@ -90,8 +90,7 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, int is_turned,
     const gop_dtype dtype = task->in[0].dtype;
     struct product *const p = &own->part;
     const int64_t *const stride[] = {g->out, is_turned ? g->b : g->a, is_turned ? g->a : g->b};
-    GOP_TRY(
-        gop_cl_begin(ctx, "matmul", dtype, GOP_CL_WRAP | gop_cl_doubles(dtype), &own->build));
+    GOP_TRY(gop_cl_begin(ctx, "matmul", dtype, GOP_CL_WRAP, &own->build));
     own->is_turned = is_turned;
     plan->launch = launch;
     gop_cl_define(&own->build, " -DSUM=%s -DLANES=%d", gop_cl_kinds[dtype].sum, lanes);

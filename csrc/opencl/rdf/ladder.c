@@ -193,7 +193,6 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, int64_t group,
 {
     const int64_t count = GOP_FRAMES(task)->count;
     const gop_pairs *p = &task->geometry.pairs;
-    const gop_dtype dtype = task->in[0].dtype;
     planned *const own = GOP_OWN(planned, plan);
     if (count > 1)
         return gop_cl_refuse(&own->build, "takes one frame at a time, got %lld",
@@ -202,8 +201,8 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, int64_t group,
         task->out[0].shape[0] * p->bins > INT32_MAX / 2)
         return gop_cl_refuse(&own->build,
                              "takes sets of up to 2^30 points and as many counters");
-    GOP_TRY(gop_cl_begin(ctx, "rdf", dtype,
-                         gop_cl_doubles(dtype) | (p->box ? GOP_CL_QUOTIENTS : 0), &own->build));
+    GOP_TRY(gop_cl_begin(ctx, "rdf", task->in[0].dtype, p->box ? GOP_CL_QUOTIENTS : 0,
+                         &own->build));
     gop_cl_define(&own->build, " -DLANES=1 -DBOX=%d%s", p->box, p->types ? " -DTYPED" : "");
     *own = (planned){.build = own->build, .group = gop_cl_group(ctx, group)};
     own->each = (int64_t)own->group * held;
@@ -351,11 +350,8 @@ static gop_status chunked(const gop_ctx *ctx, const gop_task *task, gop_plan *pl
 /* As the cuda backend decides it. */
 static int are_near_pairs_few(const gop_ctx *ctx, const gop_task *task, const gop_plan *plan)
 {
-    const gop_pairs *p = &task->geometry.pairs;
-    const double n = (double)p->n, few = n < 8e4 ? 8e4 / n : 1;
-    const double pairs = n * (double)p->n2 / (p->one_set ? 2 : 1);
     (void)ctx;
-    return (double)plan->cost * few * (p->box ? 4 : 2) + 4e7 <= pairs;
+    return gop_are_near_pairs_few(&task->geometry.pairs, plan->cost);
 }
 
 /* clang-format off */

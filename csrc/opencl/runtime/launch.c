@@ -162,6 +162,7 @@ gop_status gop_cl_begin(const gop_ctx *ctx, const char *op, gop_dtype dtype, int
     const gop_cl_kind *const kind = &gop_cl_kinds[dtype];
     const int has_double = gop_cl_has(ctx, GOP_CL_DOUBLE);
     const int divides = gop_cl_has(ctx, GOP_CL_QUOTIENTS);
+    needs |= gop_cl_doubles(dtype);
     if (needs & GOP_CL_DOUBLE && !has_double)
         return gop_fail(GOP_BAD_TYPE,
                         "%s: %s has no float64, which %s takes; expected another dtype, or "

@@ -29,10 +29,9 @@ static cl_uint ask(cl_kernel kernel, cl_uint parameter, cl_uint what)
 /* A line of the kernel, then one for each parameter: where it points, 1 for const, its type. */
 static gop_status describe(module *m, const char *name)
 {
-    cl_int code = CL_SUCCESS;
     cl_uint count = 0;
-    cl_kernel kernel = GOP_CL_MAKE(&code, clCreateKernel, m->program, name);
-    if (!kernel) return gop_cl_check(code, "clCreateKernel");
+    cl_kernel kernel;
+    GOP_TRY(GOP_CL_MAKE(kernel, clCreateKernel, m->program, name));
     gop_cl.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, GOP_CL_ANSWER(count));
     gop_cl_append(m->text, TEXT, "%s\n", name);
     for (cl_uint i = 0; i < count; i++) {
@@ -172,10 +171,9 @@ gop_status gop_cl_launch_module(gop_ctx *ctx, void *loaded, const gop_kernel_lau
 {
     gop_cl_ctx *const c = gop_cl_of(ctx);
     const module *const m = loaded;
-    cl_int code = CL_SUCCESS;
     cl_mem buffer[ARGUMENTS] = {0};
-    cl_kernel kernel = GOP_CL_MAKE(&code, clCreateKernel, m->program, l->symbol);
-    if (!kernel) return gop_cl_check(code, "clCreateKernel");
+    cl_kernel kernel;
+    GOP_TRY(GOP_CL_MAKE(kernel, clCreateKernel, m->program, l->symbol));
     const gop_status status = start(c, kernel, l, buffer);
     const gop_status done = gop_cl_finish(c); /* buffers may go once the kernel is done */
     for (cl_uint i = 0; i < ARGUMENTS; i++)

@@ -48,12 +48,9 @@ static void build_error(const gop_cl_device *d, cl_program program, char *line, 
 /* All that a program's bytes depend on. To be freed. */
 static char *key_of(const gop_cl_device *d, const char *text, const char *options)
 {
-    const size_t room = strlen(text) + strlen(options) + sizeof d->platform +
-                        sizeof d->info.name + sizeof d->driver + sizeof d->version + 64;
+    const size_t room = strlen(text) + strlen(options) + sizeof d->info;
     char *const key = gop_services->alloc(room);
-    if (key)
-        snprintf(key, room, "%s\n%s\n%s\n%s\n%s\n%s", d->platform, d->info.name, d->driver,
-                 d->version, options, text);
+    if (key) snprintf(key, room, "%s\n%s\n%s\n%s", d->info.name, d->info.detail, options, text);
     return key;
 }
 
@@ -97,11 +94,9 @@ gop_status gop_cl_build_source(const gop_cl_device *d, const char *text, const c
                                cl_program *program)
 {
     char said[400] = "";
-    cl_int code = CL_SUCCESS;
-    *program = GOP_CL_MAKE(&code, clCreateProgramWithSource, d->context, 1, &text, NULL);
-    if (!*program) return gop_cl_check(code, "clCreateProgramWithSource");
-    code = CL_BUILD_PROGRAM_FAILURE;
-    if (!gop_cl_fault("opencl.clBuildProgram", NULL))
+    cl_int code = CL_BUILD_PROGRAM_FAILURE;
+    GOP_TRY(GOP_CL_MAKE(*program, clCreateProgramWithSource, d->context, 1, &text, NULL));
+    if (!gop_cl_fault("opencl.clBuildProgram"))
         code = gop_cl.clBuildProgram(*program, 1, &d->id, options, NULL, NULL);
     if (code == CL_SUCCESS) return GOP_OK;
     build_error(d, *program, said, sizeof said);
@@ -122,8 +117,7 @@ static gop_status build(const gop_cl_device *d, const char *name, const char *op
         d->keeps_programs || !gop_services->keep ? NULL : key_of(d, source->text, line);
     gop_status status = from_cache(d, key, line, built);
     const int is_kept = *built || !key;
-    if (status == GOP_OK && !*built)
-        status = gop_cl_build_source(d, source->text, line, built);
+    if (status == GOP_OK && !*built) status = gop_cl_build_source(d, source->text, line, built);
     if (status == GOP_NOT_COMPILED) { /* a kernel of ours, which nobody can mend */
         const gop_error said = *gop_services->error();
         status = gop_fail(GOP_DEVICE_UNSUPPORTED,
@@ -163,7 +157,6 @@ gop_status gop_cl_kernel_get(gop_cl_ctx *c, const char *source, const char *opti
                              const char *name, cl_kernel *kernel)
 {
     const gop_cl_built *program = NULL;
-    cl_int code = CL_SUCCESS;
     for (int i = 0; i < GOP_CL_KERNELS && c->kernel[i].kernel; i++) {
         const gop_cl_kernel *const k = &c->kernel[i];
         *kernel = k->kernel;
@@ -175,8 +168,7 @@ gop_status gop_cl_kernel_get(gop_cl_ctx *c, const char *source, const char *opti
     const gop_status status = find_program(c->device, source, options, &program);
     pthread_mutex_unlock(&lock);
     GOP_TRY(status);
-    *kernel = GOP_CL_MAKE(&code, clCreateKernel, program->program, name);
-    if (!*kernel) return gop_cl_check(code, "clCreateKernel");
+    GOP_TRY(GOP_CL_MAKE(*kernel, clCreateKernel, program->program, name));
     gop_cl_kernel *const oldest = &c->kernel[c->kernels++ % GOP_CL_KERNELS];
     if (oldest->kernel) gop_cl.clReleaseKernel(oldest->kernel);
     *oldest = (gop_cl_kernel){program, name, *kernel};
