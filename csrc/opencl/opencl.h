@@ -114,13 +114,10 @@ gop_status gop_cl_begin(const gop_ctx *ctx, const char *op, gop_dtype dtype, int
 
 typedef struct gop_cl_operand {
     const gop_array *array;
-    int is_written;
     int64_t shift; /* items that it begins further on */
 } gop_cl_operand;
-#define GOP_CL_READS(array) GOP_CL_READS_AT(array, 0)
-#define GOP_CL_WRITES(array) GOP_CL_WRITES_AT(array, 0)
-#define GOP_CL_READS_AT(array, shift) ((gop_cl_operand){array, 0, shift})
-#define GOP_CL_WRITES_AT(array, shift) ((gop_cl_operand){array, 1, shift})
+#define GOP_CL_OF(array) GOP_CL_AT(array, 0)
+#define GOP_CL_AT(array, shift) ((gop_cl_operand){array, shift})
 
 /* A number or a struct; with NULL so many bytes of local memory. Of no bytes: left out. */
 typedef struct gop_cl_value {

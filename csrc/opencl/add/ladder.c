@@ -20,9 +20,8 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     (void)step;
     return GOP_CL_RUN(ctx, .build = &own->build, .items = gop_ceil(own->axes.size, own->each),
                       .group = own->group,
-                      .operand = {GOP_CL_WRITES(&task->out[0]), GOP_CL_READS(&task->in[0]),
-                                  GOP_CL_READS(&task->in[1]),
-                                  GOP_CL_READS(&task->in[task->nin - 1])},
+                      .operand = {GOP_CL_OF(&task->out[0]), GOP_CL_OF(&task->in[0]),
+                                  GOP_CL_OF(&task->in[1]), GOP_CL_OF(&task->in[task->nin - 1])},
                       .value = {GOP_CL_VALUE_IF(own->has_axes, own->axes),
                                 GOP_CL_VALUE_IF(!own->has_axes, own->axes.size),
                                 GOP_CL_VALUE_IF(own->has_axes && own->each > 1, own->each)});

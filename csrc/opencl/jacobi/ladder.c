@@ -39,11 +39,11 @@ static gop_status copy_column(const solver *s, int64_t c, const gop_array *from,
 {
     const int64_t n = s->solve.task->geometry.jacobi.n;
     if (n == 0) return GOP_OK;
-    return GOP_CL_RUN(
-        s->ctx, .build = &s->columns, .items = n, .group = gop_cl_group(s->ctx, GROUP),
-        .operand = {GOP_CL_READS_AT(from, c * from_col), GOP_CL_WRITES_AT(to, c * to_col)},
-        .value = {GOP_CL_VALUE(n), GOP_CL_VALUE(from_row), GOP_CL_VALUE(to_row),
-                  GOP_CL_VALUE(is_zero)});
+    return GOP_CL_RUN(s->ctx, .build = &s->columns, .items = n,
+                      .group = gop_cl_group(s->ctx, GROUP),
+                      .operand = {GOP_CL_AT(from, c * from_col), GOP_CL_AT(to, c * to_col)},
+                      .value = {GOP_CL_VALUE(n), GOP_CL_VALUE(from_row), GOP_CL_VALUE(to_row),
+                                GOP_CL_VALUE(is_zero)});
 }
 
 /* A float64 array of the device, without gaps, to or from the host. */
@@ -65,12 +65,11 @@ static gop_status sum_leaves(const gop_leaf_sums *of, int64_t first, int64_t col
     const int group = gop_cl_group(s->ctx, GROUP);
     gop_array leaf = s->leaf;
     leaf.shape[0] = of->leaves * columns;
-    GOP_TRY(
-        GOP_CL_RUN(s->ctx, .build = &s->columns, .kernel = "jacobi_leaves_kernel",
-                   .items = leaf.shape[0] * group, .group = group,
-                   .operand = {GOP_CL_READS_AT(&s->vector[2], first * n), GOP_CL_WRITES(&leaf)},
-                   .value = {GOP_CL_VALUE(n), GOP_CL_VALUE(of->leaves), GOP_CL_VALUE(scale),
-                             GOP_CL_VALUE(is_largest)}));
+    GOP_TRY(GOP_CL_RUN(s->ctx, .build = &s->columns, .kernel = "jacobi_leaves_kernel",
+                       .items = leaf.shape[0] * group, .group = group,
+                       .operand = {GOP_CL_AT(&s->vector[2], first * n), GOP_CL_OF(&leaf)},
+                       .value = {GOP_CL_VALUE(n), GOP_CL_VALUE(of->leaves), GOP_CL_VALUE(scale),
+                                 GOP_CL_VALUE(is_largest)}));
     return bring(s, &leaf, of->leaf, 0);
 }
 

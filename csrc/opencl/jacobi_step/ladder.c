@@ -46,10 +46,9 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     return GOP_CL_RUN(
         ctx, .build = &own->build, .items = items * (own->together ? own->group : 1),
         .group = own->group,
-        .operand = {GOP_CL_READS(a), GOP_CL_READS(indices),
-                    GOP_CL_READS(p->csr ? &task->in[2] : f), GOP_CL_READS(f),
-                    GOP_CL_READS(&task->in[p->csr ? 4 : 2]), GOP_CL_WRITES(&task->out[0]),
-                    GOP_CL_WRITES(&task->out[task->nout - 1])},
+        .operand = {GOP_CL_OF(a), GOP_CL_OF(indices), GOP_CL_OF(p->csr ? &task->in[2] : f),
+                    GOP_CL_OF(f), GOP_CL_OF(&task->in[p->csr ? 4 : 2]),
+                    GOP_CL_OF(&task->out[0]), GOP_CL_OF(&task->out[task->nout - 1])},
         .value = {GOP_CL_VALUE(s),
                   gop_cl_numbers(dtype, gop_cl_kinds[dtype].parts, given->f, narrow)});
 }

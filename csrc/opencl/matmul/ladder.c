@@ -70,9 +70,9 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     const int has_tile = own->down > 1; /* else groups are work-items */
     return GOP_CL_RUN(ctx, .build = &own->build, .items = has_tile ? tiles * own->group : tiles,
                       .group = own->group,
-                      .operand = {GOP_CL_WRITES_AT(&task->out[0], shift[0]),
-                                  GOP_CL_READS_AT(&task->in[own->is_turned], shift[1]),
-                                  GOP_CL_READS_AT(&task->in[!own->is_turned], shift[2])},
+                      .operand = {GOP_CL_AT(&task->out[0], shift[0]),
+                                  GOP_CL_AT(&task->in[own->is_turned], shift[1]),
+                                  GOP_CL_AT(&task->in[!own->is_turned], shift[2])},
                       .value = {GOP_CL_VALUE_OF_AXES(3, p)});
 }
 
@@ -252,19 +252,18 @@ static gop_status launch_packed(gop_ctx *ctx, const gop_task *task, int64_t step
                           (int64_t)task->plan->scratch / sum);
     for (int is_b = 0; is_b < 2 && p.k > 0; is_b++) {
         const int64_t panels = gop_ceil(is_b ? p.n : p.m, width_of(dtype, is_b));
-        GOP_TRY(GOP_CL_RUN(ctx, .build = &own->build,
-                           .items = p.batches * panels * gop_ceil(p.k, PIECE), .group = 1,
-                           .kernel = "matmul_pack_kernel",
-                           .operand = {GOP_CL_WRITES_AT(&room, to),
-                                       GOP_CL_READS_AT(&task->in[is_b], shift[1 + is_b])},
-                           .value = {GOP_CL_VALUE_OF_AXES(3, p), GOP_CL_VALUE(is_b)}));
+        GOP_TRY(GOP_CL_RUN(
+            ctx, .build = &own->build, .items = p.batches * panels * gop_ceil(p.k, PIECE),
+            .group = 1, .kernel = "matmul_pack_kernel",
+            .operand = {GOP_CL_AT(&room, to), GOP_CL_AT(&task->in[is_b], shift[1 + is_b])},
+            .value = {GOP_CL_VALUE_OF_AXES(3, p), GOP_CL_VALUE(is_b)}));
         to += p.batches * panel_parts(dtype, &p, 0);
     }
-    return GOP_CL_RUN(
-        ctx, .build = &own->build,
-        .items = p.batches * blocks * gop_ceil(p.n, width_of(dtype, 1)), .group = 1,
-        .operand = {GOP_CL_WRITES_AT(&task->out[0], shift[0]), GOP_CL_READS(&room)},
-        .value = {GOP_CL_VALUE_OF_AXES(3, p)});
+    return GOP_CL_RUN(ctx, .build = &own->build,
+                      .items = p.batches * blocks * gop_ceil(p.n, width_of(dtype, 1)),
+                      .group = 1,
+                      .operand = {GOP_CL_AT(&task->out[0], shift[0]), GOP_CL_OF(&room)},
+                      .value = {GOP_CL_VALUE_OF_AXES(3, p)});
 }
 
 static gop_status packed(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)

@@ -93,7 +93,7 @@ static gop_status prepare(gop_ctx *ctx, const gop_task *task, const struct call 
     const int group = gop_cl_group(ctx, 64);
     if (call->counters > 0)
         GOP_TRY(GOP_CL_RUN(ctx, .build = &own->build, .items = call->counters, .group = group,
-                           .operand = {GOP_CL_WRITES(&task->out[0])},
+                           .operand = {GOP_CL_OF(&task->out[0])},
                            .value = {GOP_CL_VALUE(*call)}));
     if (p->n == 0 || p->n2 == 0) return GOP_OK;
     for (int k = 0; k <= !p->one_set; k++) {
@@ -103,10 +103,10 @@ static gop_status prepare(gop_ctx *ctx, const gop_task *task, const struct call 
         const struct set set = {k ? p->row2 : p->row,  k ? p->col2 : p->col,
                                 types->strides[0] / 4, own->grid.room[k] - BEHIND,
                                 own->grid.room[k],     own->cells};
-        const gop_cl_operand points = GOP_CL_READS(&task->in[k ? 2 : 0]);
-        const gop_cl_operand key = GOP_CL_WRITES_AT(ints, at[KEY]);
-        const gop_cl_operand rank = GOP_CL_WRITES_AT(ints, at[RANK]);
-        const gop_cl_operand start = GOP_CL_WRITES_AT(ints, at[START]);
+        const gop_cl_operand points = GOP_CL_OF(&task->in[k ? 2 : 0]);
+        const gop_cl_operand key = GOP_CL_AT(ints, at[KEY]);
+        const gop_cl_operand rank = GOP_CL_AT(ints, at[RANK]);
+        const gop_cl_operand start = GOP_CL_AT(ints, at[START]);
         const gop_cl_launch step[] = {
             {.kernel = "rdf_zero_kernel", .items = own->cells + 1, .operand = {start}},
             {.kernel = "rdf_place_kernel",
@@ -116,10 +116,9 @@ static gop_status prepare(gop_ctx *ctx, const gop_task *task, const struct call 
             {.kernel = "rdf_scan_kernel", .items = 1, .group = SCANNED, .operand = {start}},
             {.kernel = "rdf_scatter_kernel",
              .items = set.room,
-             .operand = {points, GOP_CL_READS(types), key, rank, start,
-                         GOP_CL_WRITES_AT(sorted, at[POINTS]),
-                         GOP_CL_WRITES_AT(ints, at[TYPES]),
-                         GOP_CL_WRITES_AT(ints, at[SORTED_KEY])}}};
+             .operand = {points, GOP_CL_OF(types), key, rank, start,
+                         GOP_CL_AT(sorted, at[POINTS]), GOP_CL_AT(ints, at[TYPES]),
+                         GOP_CL_AT(ints, at[SORTED_KEY])}}};
         for (int i = own->cells > 1 ? 0 : 3; i < 4; i++) {
             gop_cl_launch l = step[i];
             l.build = &own->build;
@@ -173,12 +172,10 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     return GOP_CL_RUN(
         ctx, .build = &own->build,
         .items = r.blocks * gop_ceil(r.j1 - r.j0, own->chunk) * own->group, .group = own->group,
-        .operand = {GOP_CL_READS_AT(&sorted, at[0][POINTS]),
-                    GOP_CL_READS_AT(&ints, at[0][TYPES]),
-                    GOP_CL_READS_AT(&ints, at[0][SORTED_KEY]),
-                    GOP_CL_READS_AT(&sorted, at[1][POINTS]),
-                    GOP_CL_READS_AT(&ints, at[1][TYPES]), GOP_CL_READS_AT(&ints, at[1][START]),
-                    GOP_CL_READS(&task->in[1]), GOP_CL_WRITES(out)},
+        .operand = {GOP_CL_AT(&sorted, at[0][POINTS]), GOP_CL_AT(&ints, at[0][TYPES]),
+                    GOP_CL_AT(&ints, at[0][SORTED_KEY]), GOP_CL_AT(&sorted, at[1][POINTS]),
+                    GOP_CL_AT(&ints, at[1][TYPES]), GOP_CL_AT(&ints, at[1][START]),
+                    GOP_CL_OF(&task->in[1]), GOP_CL_OF(out)},
         .value = {GOP_CL_VALUE(call), gop_cl_numbers(dtype, 12, box, narrow), GOP_CL_VALUE(r),
                   GOP_CL_VALUE(own->sorted.grid), GOP_CL_VALUE_IF(own->guess.rows, own->guess),
                   GOP_CL_BYTES(own->histogram, NULL)});

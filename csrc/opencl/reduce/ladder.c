@@ -150,12 +150,12 @@ static gop_status run_job(gop_ctx *ctx, const reduce_job *job, const gop_array *
     static const gop_cl_names names = {.source = "reduce/root", .kernel = "reduce_root_kernel"};
     gop_cl_build root = {&names, ""};
     struct work work = job->work;
-    gop_cl_launch l = {.build = &job->build,
-                       .items = job->groups * job->group,
-                       .group = job->group,
-                       .operand = {GOP_CL_WRITES(out), GOP_CL_READS(in), GOP_CL_READS(mask),
-                                   GOP_CL_WRITES(scratch)},
-                       .value = {GOP_CL_VALUE_OF_AXES(3, job->shape), GOP_CL_VALUE(work)}};
+    gop_cl_launch l = {
+        .build = &job->build,
+        .items = job->groups * job->group,
+        .group = job->group,
+        .operand = {GOP_CL_OF(out), GOP_CL_OF(in), GOP_CL_OF(mask), GOP_CL_OF(scratch)},
+        .value = {GOP_CL_VALUE_OF_AXES(3, job->shape), GOP_CL_VALUE(work)}};
     GOP_TRY(gop_cl_run(ctx, &l));
     if (work.nodes <= 1) return GOP_OK;
     work.team = work.each = 1;
@@ -236,8 +236,7 @@ static gop_status sum_groups(gop_ctx *ctx, const gop_task *task, const gop_array
     gop_cl_define(&build, " -DT=%s -DR=%s -DGROUP=%d", gop_cl_kinds[from->dtype].base,
                   gop_cl_kinds[to->dtype].base, own->group);
     return GOP_CL_RUN(ctx, .build = &build, .items = groups * own->group, .group = own->group,
-                      .operand = {GOP_CL_WRITES(to), GOP_CL_READS(from)},
-                      .value = {GOP_CL_VALUE(n)});
+                      .operand = {GOP_CL_OF(to), GOP_CL_OF(from)}, .value = {GOP_CL_VALUE(n)});
 }
 
 /* Sums of groups, then their sum; or, without scratch memory, one launch of groups that all add

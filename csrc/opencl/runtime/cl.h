@@ -71,7 +71,6 @@ enum {
     CL_QUEUE_PROFILING_ENABLE = 1 << 1,
     CL_MEM_READ_WRITE = 1 << 0,
     CL_MEM_USE_HOST_PTR = 1 << 3,
-    CL_MAP_READ = 1 << 0,
     CL_PROGRAM_BINARY_SIZES = 0x1165,
     CL_PROGRAM_BINARIES = 0x1166,
     CL_PROGRAM_KERNEL_NAMES = 0x1168,
@@ -115,9 +114,6 @@ enum {
       (cl_queue, cl_mem, cl_bool, size_t, size_t, const void *, EVENTS))                       \
     X(cl_int, clEnqueueFillBuffer,                                                             \
       (cl_queue, cl_mem, const void *, size_t, size_t, size_t, EVENTS))                        \
-    X(void *, clEnqueueMapBuffer,                                                              \
-      (cl_queue, cl_mem, cl_bool, cl_flags, size_t, size_t, EVENTS, cl_int *))                 \
-    X(cl_int, clEnqueueUnmapMemObject, (cl_queue, cl_mem, void *, EVENTS))                     \
     X(cl_int, clEnqueueMarkerWithWaitList, (cl_queue, EVENTS))                                 \
     X(cl_int, clGetEventProfilingInfo, (cl_event, ASKED))                                      \
     X(cl_int, clReleaseEvent, (cl_event))                                                      \

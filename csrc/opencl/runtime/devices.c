@@ -106,7 +106,7 @@ static int learn(cl_device id, const char *platform, gop_cl_device *d)
     if (strstr(extensions, "cl_nv_compiler_options")) d->facts |= GOP_CL_REGISTERS;
     d->keeps_subnormals = floats & CL_FP_DENORM && !gop_services->fault("opencl.subnormals");
     d->shares_memory = d->facts & GOP_CL_CPU && ask(id, CL_DEVICE_HOST_UNIFIED_MEMORY) &&
-                       !gop_services->fault("opencl.sharing"); /* then it is used as a GPU is */
+                       !gop_services->fault("opencl.sharing");
     /* PoCL keeps what it has compiled, and compiles all kernels of a program once more for its
      * bytes, which doubles the time of a first call. */
     const char *const cache = getenv("POCL_KERNEL_CACHE");
@@ -254,6 +254,26 @@ gop_status gop_cl_info(int ordinal, gop_device_info *info)
     return GOP_OK;
 }
 
+/* Whether the host sees what a device has written to the host's memory, once its queue is done.
+ * These are no steps of the caller's: a trace has none of them. With the lock held. */
+static int is_coherent(const gop_cl_device *d)
+{
+    static _Alignas(128) unsigned char memory[512];
+    const unsigned char one = 1;
+    int is_seen = 0;
+    cl_int code;
+    const cl_queue queue = gop_cl.clCreateCommandQueue(d->context, d->id, 0, &code);
+    const cl_mem buffer = gop_cl.clCreateBuffer(
+        d->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, sizeof memory, memory, &code);
+    memset(memory, 0, sizeof memory);
+    if (queue && buffer &&
+        !gop_cl.clEnqueueFillBuffer(queue, buffer, &one, 1, 0, sizeof memory, 0, NULL, NULL))
+        is_seen = !gop_cl.clFinish(queue) && memory[0] && memory[sizeof memory - 1];
+    if (buffer) gop_cl.clReleaseMemObject(buffer);
+    if (queue) gop_cl.clReleaseCommandQueue(queue);
+    return is_seen;
+}
+
 /* With the lock held. A device that flushes subnormal numbers would break the promises of
  * docs/numerics.md in every kernel, so none runs there. */
 static gop_status open_device(gop_cl_device *d)
@@ -265,8 +285,10 @@ static gop_status open_device(gop_cl_device *d)
             "opencl: %s sets subnormal numbers to zero, expected a device that keeps "
             "them; use another device",
             d->info.name);
-    if (GOP_CL_MAKE(d->context, clCreateContext, NULL, 1, &d->id, NULL, NULL) == GOP_OK)
+    if (GOP_CL_MAKE(d->context, clCreateContext, NULL, 1, &d->id, NULL, NULL) == GOP_OK) {
+        d->shares_memory = d->shares_memory && is_coherent(d); /* else as a GPU */
         return GOP_OK;
+    }
     const gop_status status =
         gop_fail(GOP_DEVICE_UNAVAILABLE,
                  "opencl: %s makes no context (%s, %d); PoCL needs a folder that it can write: "

@@ -37,7 +37,6 @@ static gop_status make_context(int ordinal, gop_ctx **made)
                                .info = device->info},
                       .device = device,
                       .queue = queue};
-    if (device->shares_memory) gop_cl_try_sharing(c);
     *made = &c->base;
     return GOP_OK;
 }

@@ -179,7 +179,7 @@ gop_status gop_cl_download(gop_ctx *ctx, const gop_array *host, const gop_array 
     return move(ctx, device, host, 0);
 }
 
-/* ---- a user's buffers, and results ---- */
+/* ---- a user's buffers ---- */
 
 gop_status gop_cl_buffer_from(gop_cl_ctx *c, void *address, size_t bytes, cl_mem *buffer)
 {
@@ -198,33 +198,4 @@ gop_status gop_cl_buffer_from(gop_cl_ctx *c, void *address, size_t bytes, cl_mem
         "opencl: an argument begins %zu bytes behind its memory's begin, expected a "
         "multiple of %u on this device; pass a copy, or the whole array and an index",
         region[0], bits / 8);
-}
-
-void gop_cl_try_sharing(gop_cl_ctx *c)
-{
-    enum { BYTES = 512 };
-    cl_int code = CL_SUCCESS;
-    unsigned char *const memory = gop_services->alloc(BYTES);
-    if (!memory) return;
-    const unsigned char one = 1;
-    memset(memory, 0, BYTES);
-    /* Not by GOP_CL_MAKE: this try is no step of the caller's, which `steps` would show. */
-    cl_mem buffer = gop_cl.clCreateBuffer(
-        c->device->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, BYTES, memory, &code);
-    if (buffer &&
-        !gop_cl.clEnqueueFillBuffer(c->queue, buffer, &one, 1, 0, BYTES, 0, NULL, NULL))
-        c->device->is_coherent = !gop_cl.clFinish(c->queue) && memory[0] && memory[BYTES - 1];
-    if (buffer) gop_cl.clReleaseMemObject(buffer);
-    gop_services->release(memory);
-}
-
-/* To map a buffer is what makes its results the host's, says OpenCL. Drivers that work in the
- * host's own memory need it not, and it takes as long as a short launch. */
-gop_status gop_cl_bring_home(gop_cl_ctx *c, cl_mem buffer, size_t bytes)
-{
-    void *mapped;
-    if (c->device->is_coherent || !c->device->shares_memory) return GOP_OK;
-    GOP_TRY(GOP_CL_MAKE(mapped, clEnqueueMapBuffer, c->queue, buffer, 1, CL_MAP_READ, 0, bytes,
-                        0, NULL, NULL));
-    return GOP_CL_CALL(clEnqueueUnmapMemObject, c->queue, buffer, mapped, 0, NULL, NULL);
 }

@@ -161,10 +161,7 @@ static gop_status start(gop_cl_ctx *c, cl_kernel kernel, const gop_kernel_launch
     gop_cl.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, GOP_CL_ANSWER(count));
     GOP_TRY(check_limits(c->device, kernel, count, l));
     for (cl_uint i = 0; i < count; i++) GOP_TRY(set_argument(c, kernel, l, i, &buffer[i]));
-    GOP_TRY(gop_cl_enqueue(c, kernel, axes, items, group));
-    for (cl_uint i = 0; i < count; i++)
-        if (buffer[i]) GOP_TRY(gop_cl_bring_home(c, buffer[i], l->bytes[i]));
-    return GOP_OK;
+    return gop_cl_enqueue(c, kernel, axes, items, group);
 }
 
 gop_status gop_cl_launch_module(gop_ctx *ctx, void *loaded, const gop_kernel_launch *l)

@@ -50,7 +50,6 @@ typedef struct gop_cl_device {
     cl_context context; /* made when the device is first used */
     char driver[64];    /* its version */
     int shares_memory;  /* with the host: its arrays are taken where they lie */
-    int is_coherent;    /* and once a queue is done, the host sees what it has written there */
     int facts;          /* GOP_CL_CPU, .. */
     int keeps_subnormals;
     int keeps_programs; /* its driver has a cache of its own, and makes bytes by compiling */
@@ -106,9 +105,6 @@ void gop_cl_release(gop_ctx *ctx, void *memory);
 gop_status gop_cl_upload(gop_ctx *ctx, const gop_array *device, const gop_array *host);
 gop_status gop_cl_download(gop_ctx *ctx, const gop_array *host, const gop_array *device);
 
-/* Finds out whether a device that shares the host's memory is coherent. */
-void gop_cl_try_sharing(gop_cl_ctx *ctx);
-
 /* A buffer of the host's memory, or of the device's own where that is NULL. */
 gop_status gop_cl_make_buffer(gop_cl_ctx *ctx, void *memory, size_t bytes,
                               cl_mem *buffer) GOP_MUST_CHECK;
@@ -119,8 +115,6 @@ cl_mem gop_cl_buffer_of(const void *memory, size_t *offset);
 /* A buffer for a user's kernel: bytes from an address on. To be released. */
 gop_status gop_cl_buffer_from(gop_cl_ctx *ctx, void *address, size_t bytes,
                               cl_mem *buffer) GOP_MUST_CHECK;
-/* Waits until the host has what kernels wrote to a buffer of its memory. */
-gop_status gop_cl_bring_home(gop_cl_ctx *ctx, cl_mem buffer, size_t bytes) GOP_MUST_CHECK;
 
 /* Launches so many work-items, or the next whole groups. */
 gop_status gop_cl_enqueue(gop_cl_ctx *ctx, cl_kernel kernel, int dimensions,

@@ -24,15 +24,14 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     gop_array out = task->out[0], in = task->in[0];
     (void)step;
     out.dtype = in.dtype = own->dtype;
-    return GOP_CL_RUN(ctx, .build = &own->build,
-                      .items = own->chunk       ? gop_ceil(pieces, own->chunk)
-                               : own->has_plane ? pieces * own->wide
-                                                : pieces,
-                      .group = own->wide, .rows = own->high,
-                      .operand = {GOP_CL_WRITES(&out), GOP_CL_READS(&in)},
-                      .value = {GOP_CL_VALUE_IF(own->has_plane, own->plane),
-                                GOP_CL_VALUE_OF_AXES(2, own->axes),
-                                GOP_CL_VALUE_IF(own->chunk, own->chunk)});
+    return GOP_CL_RUN(
+        ctx, .build = &own->build,
+        .items = own->chunk       ? gop_ceil(pieces, own->chunk)
+                 : own->has_plane ? pieces * own->wide
+                                  : pieces,
+        .group = own->wide, .rows = own->high, .operand = {GOP_CL_OF(&out), GOP_CL_OF(&in)},
+        .value = {GOP_CL_VALUE_IF(own->has_plane, own->plane),
+                  GOP_CL_VALUE_OF_AXES(2, own->axes), GOP_CL_VALUE_IF(own->chunk, own->chunk)});
 }
 
 /* What plans have in common, for items of so many bytes in vectors of so many. */
