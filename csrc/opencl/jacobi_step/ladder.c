@@ -73,9 +73,9 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, gop_plan *plan
                          p->has_alpha ? 0 : GOP_CL_QUOTIENTS, &own->build));
     own->each = 1;
     own->together = 0;
-    gop_cl_define(&own->build, " -DLANES=1 -DAXES=%d -DBOUNDARY=%d -DINDEX=%s%s%s",
-                  p->grid.axes, (int)p->grid.bc, g->index64 ? "long" : "int",
-                  p->csr ? " -DCSR" : "", p->has_alpha ? " -DALPHA" : "");
+    gop_cl_define(&own->build, " -DLANES=1 -DAXES=%d -DBOUNDARY=%d -DINDEX=%s -DALPHA=%d%s",
+                  p->grid.axes, (int)p->grid.bc, g->index64 ? "long" : "int", p->has_alpha,
+                  p->csr ? " -DCSR" : "");
     const double terms = (double)g->n * (double)terms_of_row(task);
     const double steps = terms * (double)g->k / (gop_cl_has(ctx, GOP_CL_CPU) ? 0x1p28 : 0x1p33);
     plan->steps = steps <= 1 ? 1 : steps > (double)g->n ? g->n : (int64_t)steps;

@@ -177,9 +177,9 @@ static gop_status by_private_tiles(const gop_ctx *ctx, const gop_task *task, gop
     GOP_TRY(begin(ctx, task, 0, parts, 1, plan));
     gop_cl_define(&own->build,
                   " -DSIDE=%d -DDOWN=%d -DACROSS=%d -DDEPTH=%d -DQUAD=%d -DA_ALONG=%d "
-                  "-DB_ALONG=%d%s%s",
+                  "-DB_ALONG=%d -DWHOLE=%d%s",
                   side, down, ACROSS, depth, quad, is_along(g->a_row, g->a_col),
-                  is_along(g->b_col, g->b_row), whole ? " -DWHOLE" : "",
+                  is_along(g->b_col, g->b_row), whole,
                   bytes == 4 && gop_cl_has(ctx, GOP_CL_REGISTERS) ? " -cl-nv-maxrregcount=128"
                                                                   : "");
     return GOP_OK;

@@ -51,8 +51,8 @@ static double plan_sorting(const gop_ctx *ctx, const gop_task *task,
     gop_grid g = {.n = {1, 1, 1}, .span = 1, .cost = INFINITY};
     if (costs) g = gop_grid_choose(p, &near, costs);
     own->cells = g.n[0] * g.n[1] * g.n[2];
-    gop_cl_define(&own->build, " -DGROUP=%d%s", gop_cl_group(ctx, SCANNED),
-                  own->cells == 1 ? " -DONE" : "");
+    gop_cl_define(&own->build, " -DGROUP=%d -DONE=%d", gop_cl_group(ctx, SCANNED),
+                  own->cells == 1);
     own->grid.room[0] = (int)p->n + BEHIND;
     own->grid.room[1] = (int)(p->one_set ? p->n : p->n2) + BEHIND;
     own->places.is_box = p->box != 0;
@@ -200,7 +200,7 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, int64_t group,
                              "takes sets of up to 2^30 points and as many counters");
     GOP_TRY(gop_cl_begin(ctx, "rdf", task->in[0].dtype, p->box ? GOP_CL_QUOTIENTS : 0,
                          &own->build));
-    gop_cl_define(&own->build, " -DLANES=1 -DBOX=%d%s", p->box, p->types ? " -DTYPED" : "");
+    gop_cl_define(&own->build, " -DLANES=1 -DBOX=%d -DTYPED=%d", p->box, p->types > 0);
     *own = (planned){.build = own->build, .group = gop_cl_group(ctx, group)};
     own->each = (int64_t)own->group * held;
     own->sorted.build = own->build;
@@ -259,9 +259,8 @@ static gop_status plan_counters(const gop_ctx *ctx, const gop_task *task, planne
     int copies = COPIES;
     while (copies > 1 && copies * counters > ROOM) copies /= 2;
     own->histogram = (size_t)(counters * copies);
-    gop_cl_define(&own->build, " -DGROUP=%d -DCOPIES=%d%s%s", own->group, copies,
-                  is_even ? " -DEVEN" : "",
-                  gop_cl_has(ctx, GOP_CL_REGISTERS) ? " -DNVIDIA" : "");
+    gop_cl_define(&own->build, " -DGROUP=%d -DCOPIES=%d -DEVEN=%d%s", own->group, copies,
+                  is_even, gop_cl_has(ctx, GOP_CL_REGISTERS) ? " -DNVIDIA" : "");
     return gop_cl_need_group(ctx, &own->build, own->group,
                              counters * copies + TILE * own->group + OWN);
 }
@@ -332,9 +331,8 @@ static gop_status chunked(const gop_ctx *ctx, const gop_task *task, gop_plan *pl
     const int has_room = bytes <= COPIED * 4 && COPIES * bytes <= ctx->info.shared_per_block;
     const int copies = has_room ? COPIES : 1;
     own->histogram = (size_t)(bytes * copies);
-    gop_cl_define(&own->build, " -DWIDTH=%d -DCOPIES=%d%s%s",
-                  task->tune[1] ? (int)task->tune[1] : width, copies, one ? " -DONE" : "",
-                  p->uniform ? " -DEVEN" : "");
+    gop_cl_define(&own->build, " -DWIDTH=%d -DCOPIES=%d -DONE=%d -DEVEN=%d",
+                  task->tune[1] ? (int)task->tune[1] : width, copies, one, p->uniform);
     const double all = (double)p->n * (double)p->n2;
     set_steps_of_points(task, (one ? all : plan->cost) / 0x1p27, plan);
     own->each =

@@ -89,9 +89,11 @@ enum {
     CL_PROFILING_COMMAND_END = 0x1283,
 };
 
-/* How the arguments end of functions that ask, and of those that fill a queue. */
+/* How the arguments end of functions that ask, and of those that fill a queue; a function that
+ * is called back, with its argument: always NULL here. */
 #define ASKED cl_uint, size_t, void *, size_t *
 #define EVENTS cl_uint, const cl_event *, cl_event *
+#define CALLED void (*)(void), void *
 
 /* Every entry point: X(result, name, arguments). */
 #define GOP_CL_FUNCTIONS(X)                                                                    \
@@ -100,8 +102,7 @@ enum {
     X(cl_int, clGetDeviceIDs, (cl_platform, cl_flags, cl_uint, cl_device *, cl_uint *))        \
     X(cl_int, clGetDeviceInfo, (cl_device, ASKED))                                             \
     X(cl_context, clCreateContext,                                                             \
-      (const intptr_t *, cl_uint, const cl_device *,                                           \
-       void (*)(const char *, const void *, size_t, void *), void *, cl_int *))                \
+      (const intptr_t *, cl_uint, const cl_device *, CALLED, cl_int *))                        \
     X(cl_queue, clCreateCommandQueue, (cl_context, cl_device, cl_flags, cl_int *))             \
     X(cl_int, clReleaseCommandQueue, (cl_queue))                                               \
     X(cl_int, clFinish, (cl_queue))                                                            \
@@ -122,9 +123,7 @@ enum {
     X(cl_program, clCreateProgramWithBinary,                                                   \
       (cl_context, cl_uint, const cl_device *, const size_t *, const unsigned char **,         \
        cl_int *, cl_int *))                                                                    \
-    X(cl_int, clBuildProgram,                                                                  \
-      (cl_program, cl_uint, const cl_device *, const char *, void (*)(cl_program, void *),     \
-       void *))                                                                                \
+    X(cl_int, clBuildProgram, (cl_program, cl_uint, const cl_device *, const char *, CALLED))  \
     X(cl_int, clGetProgramInfo, (cl_program, ASKED))                                           \
     X(cl_int, clGetProgramBuildInfo, (cl_program, cl_device, ASKED))                           \
     X(cl_int, clReleaseProgram, (cl_program))                                                  \

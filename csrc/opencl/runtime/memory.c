@@ -75,15 +75,16 @@ gop_status gop_cl_make_buffer(gop_cl_ctx *c, void *memory, size_t bytes, cl_mem 
     return gop_cl_no_buffer(&c->base, gop_cl_code, bytes);
 }
 
-static gop_status alloc_buffer(gop_ctx *ctx, size_t bytes, void **memory)
+static gop_status alloc_buffer(gop_cl_ctx *c, size_t bytes, void **memory)
 {
-    gop_cl_ctx *const c = gop_cl_of(ctx);
     const int class = class_of(bytes);
     cl_mem buffer;
+    if (class != NO_CLASS && c->keeps[class] > 0) {
+        *memory = c->kept[class][--c->keeps[class]];
+        return GOP_OK;
+    }
     if (class != NO_CLASS) bytes = (size_t)1 << (SMALLEST + class);
-    if (class != NO_CLASS && c->kept[class].count > 0)
-        buffer = c->kept[class].buffer[--c->kept[class].count];
-    else GOP_TRY(gop_cl_make_buffer(c, NULL, bytes, &buffer));
+    GOP_TRY(gop_cl_make_buffer(c, NULL, bytes, &buffer));
     *memory = name_buffer(buffer, bytes);
     if (*memory) return GOP_OK;
     gop_cl.clReleaseMemObject(buffer);
@@ -92,7 +93,8 @@ static gop_status alloc_buffer(gop_ctx *ctx, size_t bytes, void **memory)
 
 gop_status gop_cl_alloc(gop_ctx *ctx, size_t bytes, void **memory)
 {
-    if (!gop_cl_of(ctx)->device->shares_memory) return alloc_buffer(ctx, bytes, memory);
+    if (!gop_cl_of(ctx)->device->shares_memory)
+        return alloc_buffer(gop_cl_of(ctx), bytes, memory);
     *memory = gop_services->alloc(bytes);
     if (*memory) return GOP_OK;
     return gop_cl_no_buffer(ctx, CL_OUT_OF_HOST_MEMORY, bytes);
@@ -106,14 +108,16 @@ void gop_cl_release(gop_ctx *ctx, void *memory)
         gop_services->release(memory);
         return;
     }
+    slot *const s = slot_of(memory);
+    const int class = class_of(s->bytes);
+    if (class != NO_CLASS && c->keeps[class] < GOP_CL_KEPT) {
+        c->kept[class][c->keeps[class]++] = memory;
+        return;
+    }
+    if (gop_cl_usable() == GOP_OK) gop_cl.clReleaseMemObject(s->buffer);
     pthread_mutex_lock(&lock);
-    const slot s = *slot_of(memory);
-    slot_of(memory)->bytes = 0;
+    s->bytes = 0;
     pthread_mutex_unlock(&lock);
-    const int class = class_of(s.bytes);
-    if (class != NO_CLASS && c->kept[class].count < GOP_CL_KEPT)
-        c->kept[class].buffer[c->kept[class].count++] = s.buffer;
-    else if (gop_cl_usable() == GOP_OK) gop_cl.clReleaseMemObject(s.buffer);
 }
 
 gop_status gop_cl_finish(gop_cl_ctx *c)

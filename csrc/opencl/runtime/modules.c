@@ -55,16 +55,14 @@ const char *gop_cl_describe_module(void *loaded)
     return ((const module *)loaded)->text;
 }
 
-static gop_status load(gop_ctx *ctx, module *m, const char *options, const char *text)
+static gop_status load(const gop_cl_device *d, module *m, const char *text)
 {
-    const gop_cl_device *const d = gop_cl_of(ctx)->device;
-    char line[1200], names[NAMES] = "", *rest = names;
+    char options[128], names[NAMES] = "", *rest = names;
     /* What rounds is as in gpuops's own kernels: nothing is contracted, quotients are rounded
      * correctly where the device can. */
-    snprintf(line, sizeof line, "-cl-std=CL1.2 -cl-kernel-arg-info%s%.1000s",
-             d->facts & GOP_CL_QUOTIENTS ? " -cl-fp32-correctly-rounded-divide-sqrt" : "",
-             options);
-    GOP_TRY(gop_cl_build_source(d, text, line, &m->program));
+    snprintf(options, sizeof options, "-cl-std=CL1.2 -cl-kernel-arg-info%s",
+             d->facts & GOP_CL_QUOTIENTS ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
+    GOP_TRY(gop_cl_build_source(d, text, options, &m->program));
     gop_status status = GOP_CL_CALL(clGetProgramInfo, m->program, CL_PROGRAM_KERNEL_NAMES,
                                     sizeof names - 1, names, NULL);
     for (char *name; status == GOP_OK && (name = strsep(&rest, ";"));)
@@ -73,14 +71,12 @@ static gop_status load(gop_ctx *ctx, module *m, const char *options, const char 
     return status;
 }
 
-/* The image: further options, a zero, the source, a zero. */
-gop_status gop_cl_load_module(gop_ctx *ctx, const void *image, void **loaded)
+gop_status gop_cl_load_module(gop_ctx *ctx, const void *source, void **loaded)
 {
-    const char *const options = image;
     module *const m = gop_services->alloc(sizeof *m);
     if (!m) return gop_fail(GOP_NO_MEMORY, "opencl: no host memory for a program");
     m->text[0] = '\0';
-    const gop_status status = load(ctx, m, options, options + strlen(options) + 1);
+    const gop_status status = load(gop_cl_of(ctx)->device, m, source);
     if (status != GOP_OK) gop_services->release(m);
     else *loaded = m;
     return status;

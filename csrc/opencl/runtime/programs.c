@@ -21,10 +21,6 @@ typedef struct gop_cl_built {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static gop_cl_built *all;
 
-/* Promises of docs/numerics.md: no option that rounds otherwise is given to any build, and the
- * tree of sums is core's. */
-static const char every_build[] = "-cl-std=CL1.2 -w %s -DLEAF=%d -DTREE_LANES=%d";
-
 /* The first line of a build's log that speaks of an error, and what follows it on that line. */
 static void build_error(const gop_cl_device *d, cl_program program, char *line, size_t room)
 {
@@ -112,7 +108,10 @@ static gop_status build(const gop_cl_device *d, const char *name, const char *op
     char line[GOP_CL_OPTIONS + 64];
     if (!source->text)
         return gop_fail(GOP_INTERNAL, "opencl: this build has no source %s", name);
-    snprintf(line, sizeof line, every_build, options, LEAF, LANES);
+    /* Promises of docs/numerics.md: no option that rounds otherwise is given to any build, and
+     * the tree of sums is core's. */
+    snprintf(line, sizeof line, "-cl-std=CL1.2 -w %s -DLEAF=%d -DTREE_LANES=%d", options, LEAF,
+             LANES);
     char *const key =
         d->keeps_programs || !gop_services->keep ? NULL : key_of(d, source->text, line);
     gop_status status = from_cache(d, key, line, built);

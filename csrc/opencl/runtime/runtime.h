@@ -80,14 +80,12 @@ struct gop_cl_ctx {
     cl_event marks[GOP_EVENTS]; /* of a device with a clock of its own */
     unsigned kernels;           /* made in all: the oldest ones are gone */
     gop_cl_kernel kernel[GOP_CL_KERNELS];
-    int is_busy;   /* whether the queue may have something left to do */
-    char *staging; /* pieces of host arrays on their way */
-    size_t staged; /* bytes of it that the queue may still read */
-    struct {
-        int count;
-        cl_mem buffer[GOP_CL_KEPT];
-    } kept[GOP_CL_CLASSES]; /* small buffers of a device with memory of its own */
-    cl_mem swept;           /* what flush() writes */
+    int is_busy;               /* whether the queue may have something left to do */
+    char *staging;             /* pieces of host arrays on their way */
+    size_t staged;             /* bytes of it that the queue may still read */
+    int keeps[GOP_CL_CLASSES]; /* so many small buffers of a device with memory of its own */
+    void *kept[GOP_CL_CLASSES][GOP_CL_KEPT];
+    cl_mem swept; /* what flush() writes */
 };
 
 static inline gop_cl_ctx *gop_cl_of(const gop_ctx *ctx)
@@ -137,7 +135,7 @@ gop_status gop_cl_build_source(const gop_cl_device *device, const char *text,
 
 /* ---- programs of users: the backend's functions of compiled kernels ---- */
 
-gop_status gop_cl_load_module(gop_ctx *ctx, const void *image, void **module);
+gop_status gop_cl_load_module(gop_ctx *ctx, const void *source, void **module);
 gop_status gop_cl_launch_module(gop_ctx *ctx, void *module, const gop_kernel_launch *launch);
 void gop_cl_unload_module(void *module);
 const char *gop_cl_describe_module(void *module);
