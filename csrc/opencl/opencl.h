@@ -2,9 +2,7 @@
  * opencl.h - what the rows of OpenCL ladders start from: facts of a device, and a launch.
  *
  * A kernel is a file `<kernel>.cl`, which is OpenCL C 1.2, and an entry of `ladder.c` beside
- * it, its row. Other shapes of one kernel are options of its build, not copies. An operand of a
- * kernel is two arguments: a buffer, and the number of items that its first element lies behind
- * the buffer's begin.
+ * it, its row. Other shapes of one kernel are options of its build, not copies.
  */
 #ifndef GOP_OPENCL_H
 #define GOP_OPENCL_H
@@ -142,8 +140,8 @@ static inline gop_cl_value gop_cl_numbers(gop_dtype dtype, int count, const doub
     return GOP_CL_BYTES((size_t)count * sizeof *narrow, narrow);
 }
 
-/* Arguments are the operands, each with its place, up to the first without an array; then the
- * values. */
+/* Arguments are the operands, up to the first without an array, each as a buffer and the number
+ * of items that it begins behind the buffer's; then the values. */
 typedef struct gop_cl_launch {
     const gop_cl_build *build;
     int64_t items, group; /* work-items, the last of whole groups of so many */

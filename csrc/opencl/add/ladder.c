@@ -1,8 +1,7 @@
 /*
  * ladder.c - add, multiply_add and fma on OpenCL: plans and launch, rows, candidates.
  *
- * Floor: every input read once, the output written once. GPUs want neighbouring work-items on
- * neighbouring elements, CPUs a chunk of memory for each: the same source does not serve both.
+ * Floor: every input read once, the output written once.
  */
 #include "opencl/opencl.h"
 
@@ -92,8 +91,8 @@ static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task, gop_plan 
                              "takes arrays without gaps that lie in memory alike, and numbers; "
                              "this call has gaps, another order or another broadcast");
     GOP_TRY(begin(ctx, task, items, plan));
-    gop_cl_define(&own->build, " -DNUMBERS=%d%s", numbers,
-                  bits % (uintptr_t)(items * item) == 0 ? " -DALIGNED" : "");
+    gop_cl_define(&own->build, " -DNUMBERS=%d -DALIGNED=%d", numbers,
+                  bits % (uintptr_t)(items * item) == 0);
     own->each = items;
     own->group = gop_cl_group(ctx, task->tune[1]);
     own->has_axes = 0;

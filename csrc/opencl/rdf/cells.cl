@@ -20,10 +20,13 @@ __kernel void rdf_cells_kernel(SETS, const struct guess g, __local uint *histogr
             for (; j < j1; j++) {
                 const struct point q = POINT_B(j);
                 const float4 other = narrow(q, box, OF_TYPE(q.type, g));
-                int face;
-                const uint place = place_of(guessed_square(mine, other, &g, &face), &g);
-                uint row = place >> g.shift;
-                face |= !EVEN || is_near_edge(place, &g);
+                int face = 1;
+                uint row = 0;
+                if (EVEN) {
+                    const uint place = place_of(guessed_square(mine, other, &g, &face), &g);
+                    row = place >> g.shift;
+                    face |= is_near_edge(place, &g);
+                }
                 if (face) row = settled(square(p, q, box), t + t_at, c, &g);
                 atomic_inc(COUNTER(histogram, counter_of(row, me, &g) + as_uint(mine.w) +
                                                   as_uint(other.w)));

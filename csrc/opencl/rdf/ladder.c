@@ -2,8 +2,7 @@
  * ladder.c - rdf on OpenCL: plans and launches, rows, candidates.
  *
  * The floor is arithmetic, about ten operations a pair. What makes it hard is the histogram:
- * all work-items increment the same few counters. GPUs bring those to local memory, a CPU to
- * each work-item.
+ * all work-items increment the same few counters.
  */
 #include <string.h>
 

@@ -1,7 +1,5 @@
 /*
- * runtime.h - what the files of the OpenCL runtime share: loader, devices, contexts, programs.
- *
- * Rows of ladders include opencl/opencl.h, which is less.
+ * runtime.h - what the files of the OpenCL runtime share, and rows of ladders need not know.
  */
 #ifndef GOP_OPENCL_RUNTIME_H
 #define GOP_OPENCL_RUNTIME_H

@@ -1,8 +1,7 @@
 /*
  * ladder.c - transpose on OpenCL: plans and launch, rows, candidates.
  *
- * Floor: every item read once and written once. Neighbours of the input lie far apart in the
- * output: on a GPU a tile waits in local memory, on a CPU in the caches.
+ * Floor: every item read once and written once.
  */
 #include "core/arrays/widen.h"
 #include "opencl/opencl.h"
