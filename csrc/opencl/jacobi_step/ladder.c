@@ -142,13 +142,12 @@ static gop_status by_rows(const gop_ctx *ctx, const gop_task *task, gop_plan *pl
     const int has_runs =
         is_cpu && is_real && is_plain && p->grid.axes && (g->a_col == 0 || g->a_col == 1);
     GOP_TRY(begin(ctx, task, plan));
-    gop_cl_define(&own->build, "%s -DWIDTH=%d%s%s",
+    gop_cl_define(&own->build, "%s -DWIDTH=%d -DPLAIN=%d%s",
                   has_vectors   ? " -DVECTORS"
                   : has_columns ? " -DCOLUMNS"
                   : has_runs    ? " -DRUNS"
                                 : "",
-                  dtype == GOP_FLOAT32 ? 8 : 4,
-                  is_plain && (!is_dense || has_vectors) ? " -DPLAIN" : "",
+                  dtype == GOP_FLOAT32 ? 8 : 4, is_plain && (!is_dense || has_vectors),
                   is_cpu ? "" : " -DALONE");
     if (p->grid.axes && k && !has_runs)
         gop_cl_define(&own->build, " -DINSIDE=%s", g->n < INT32_MAX ? "uint" : "ulong");

@@ -212,9 +212,8 @@ __kernel void jacobi_step_rows_kernel(SYSTEM)
 {
     const struct operands o = OPERANDS;
     struct system own = s;
-#if defined(PLAIN) /* one column, all contiguous: constants */
-    own.x_row = own.f_row = own.out_row = own.residual_row = own.k = 1;
-#endif
+    if (PLAIN) /* one column, all contiguous: constants */
+        own.x_row = own.f_row = own.out_row = own.residual_row = own.k = 1;
 #if defined(VECTORS)
     own.a_col = 1;
 #endif

@@ -209,10 +209,8 @@ static gop_status thin(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
     own->group = own->down = 1;
     own->across = strip * lanes;
     GOP_TRY(begin(ctx, task, is_high, lanes, 16, plan));
-    gop_cl_define(&own->build, " -DSTRIP=%d%s", strip,
-                  is_along    ? " -DALONG"
-                  : is_across ? " -DACROSS"
-                              : "");
+    gop_cl_define(&own->build, " -DSTRIP=%d -DALONG=%d -DACROSS=%d", strip, is_along,
+                  is_across);
     return GOP_OK;
 }
 
