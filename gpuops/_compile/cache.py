@@ -1,4 +1,4 @@
-"""cache - what `compile` made before, in a folder that only its user can write.
+"""cache - what `compile` and backends made before, in a folder that only its user can write.
 
 A library that another user put there would run with this user's rights, so the folder has to be
 the user's own. Where it is not, or cannot be written, the process keeps a folder for itself.
