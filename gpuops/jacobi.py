@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _core
 from ._call import road as _road
+from ._call.docstring import arguments
 from .arrays import DeviceArray
 from .errors import brief, flag
 from .sparse import SparseMatrix, csr_arrays, diagonal_to_find, is_sparse
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from .solver import Solver
 
 __all__ = ["jacobi", "jacobi_step"]
+
+_WEAK = ((complex, "c"), (float, "f"), (int, "i"))  # Python's numbers, the strongest first
 
 
 def _at_once(A=None, f=None, x=None, *more, alpha=None, omega=None, out=None, device=None,
@@ -52,7 +55,22 @@ def _at_once(A=None, f=None, x=None, *more, alpha=None, omega=None, out=None, de
     return _road.run("jacobi_step", (A, f, x), meaning, out=out, device=device)
 
 
-@functools.partial(_road.public, at_once=_at_once)
+def _public(maker):
+    """The function that users call: it runs the Call that `maker` makes, if not `_at_once`."""
+    name, taken = maker.__name__, arguments(maker)
+    _road.calls[name] = maker
+
+    @functools.wraps(maker)
+    @_road.rounded
+    def function(*args, **words):
+        _road.refuse_words(name, args, words, taken)
+        result = _at_once(*args, **words)
+        return maker(*args, **words).run() if result is None else result
+
+    return function
+
+
+@_public
 def jacobi_step(
     A, f, x, *, alpha=None, omega=None, out=None, device=None, kernel=None, params=None
 ):
@@ -303,7 +321,7 @@ def _system(
         # Booleans go with any dtype.
         x = _zeros_like(f) if isinstance(f, DeviceArray) else np.zeros(f.shape, np.bool_)
     names = ("A", "f", "x0" if op == "jacobi" else "x")
-    values = _road.promote(op, names, (matrix[0], f, x), "biufc", "f8")
+    values = _promote(op, names, (matrix[0], f, x))
     dtype = values[0].dtype
     if dtype.kind not in "fc" or dtype.itemsize < 4:
         dtype = np.dtype(np.float32)  # from float16 and bfloat16
@@ -318,6 +336,24 @@ def _system(
     elif isinstance(A, Stencil):
         A.complete(op, alpha is None)
     return (data, *matrix[1:], f, x), meaning
+
+
+def _promote(op: str, names, values) -> list:
+    """The operands as arrays of their common dtype, by NumPy's rules with weak Python numbers.
+
+    The first one is an array. If all are integers, it is float64.
+    """
+    arrays = [None if type(v) in _road.WEAK else _road.operand(op, n, v, native=False)
+              for n, v in zip(names, values, strict=True)]  # fmt: skip
+    dtypes, kinds = {a.dtype for a in arrays if a is not None}, set(map(type, values))
+    weak = next((kind for number, kind in _WEAK if number in kinds), "")
+    dtype = _core.promote(tuple(dtypes), weak)
+    if dtype.kind in "biu":
+        dtype = np.dtype(np.float64)
+    return [
+        _road.number(op, n, v, dtype) if a is None else _road.cast(op, n, a, dtype)
+        for n, v, a in zip(names, values, arrays, strict=True)
+    ]
 
 
 def _zeros_like(f: DeviceArray) -> DeviceArray:

@@ -156,10 +156,10 @@ def states(op: str | Callable[..., Any], a: Any, axis: int | tuple[int, ...] | N
     if start < 0:
         raise ValueError(f"states: start is a number of terms, not {start}")
     if dtype is None:
-        first = have
-        core = final = _reduction.result(word, have)
+        first, final = have, _reduction.result(word, have)
     else:
-        first, core, final = _reduction.dtypes(word, have, dtype)
+        first, final = _reduction.dtypes(word, have, dtype)
+    core = _reduction.result(word, first)
     if word.startswith("arg") and not (_reduction.is_left_out(where) or where is True):
         _road.refuse_word(word, "where")
     mask = _reduction.mask(word, where)

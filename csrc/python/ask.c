@@ -80,7 +80,7 @@ static PyObject *setup(PyObject *self, PyObject *modules)
 /* setup_arguments(module): whose functions answer */
 static PyObject *setup_arguments(PyObject *self, PyObject *module)
 {
-#define X(enumerator, function) #function,
+#define X(function) #function,
     static const char *const functions[] = {GOP_QUESTIONS(X) NULL};
 #undef X
     if (take_members(module, functions, answers) < 0) return NULL;

@@ -210,7 +210,7 @@ static int read_cupy(PyObject *object, gop_foreign *foreign)
         array->data = (void *)number_of(foreign->owner, GOP_WORD_ptr);
         array->where =
             (gop_device){GOP_CUDA, (int)number_of(foreign->owner, GOP_WORD_device_id)};
-        read = !PyErr_Occurred() && gop_read_layout("quick", shape, strides, array) == 0;
+        read = !PyErr_Occurred() && gop_read_layout("cupy", shape, strides, array) == 0;
         if (read && is_unknown(foreign->owner)) read = gop_check_whose(array) == 0;
     }
     Py_XDECREF(strides);
@@ -385,7 +385,7 @@ static PyObject *foreign(PyObject *module, PyObject *object)
         Py_XDECREF(buffer);
     }
     Py_XDECREF(f.owner);
-    if (taken || (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))) return taken;
+    if (taken || gop_is_critical()) return taken;
     PyErr_Clear();
     Py_RETURN_NONE;
 }

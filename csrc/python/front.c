@@ -82,33 +82,36 @@ static int is_whole(gop_dtype dtype)
     return strchr("biu", gop_dtype_kind(dtype)) != NULL;
 }
 
-/* Adds the operand that `word` names. It has to be of a dtype that the function takes. */
-static int read_operand(gop_request *r, const gop_signature *s, PyObject *object, int word)
+/* Reads operand i. It has to be of a dtype that the function takes. */
+static int read_operand(gop_request *r, const gop_signature *s, int i)
 {
-    const int were_read = r->is_read, i = gop_add_input(r, object);
     gop_array *const in = &r->call.in[i];
-    const int is_host = gop_plain_array(object, in);
-    if (is_host || read_on_device(r, object, i)) {
+    const int is_host = gop_plain_array(r->inputs[i], in);
+    if (is_host || read_on_device(r, r->inputs[i], i)) {
         if (!is_host) r->on_device |= 1u << i;
-        r->is_read = were_read;
         if (takes(s, in->dtype)) return 0;
     }
     if (PyErr_Occurred()) return -1;
     r->lent &= ~(1u << i);
-    r->inputs[i] =
-        gop_ask(r, GOP_ASK_CONVERT, "(sOOs)", r->name, gop_words[word], object, s->kinds);
+    r->inputs[i] = gop_ask(r, GOP_ASK_convert, "(sOOs)", r->name, gop_words[GOP_WORD_a + i],
+                           r->inputs[i], s->kinds);
     if (!r->inputs[i]) return -1;
-    return *s->kinds == 'a' ? 0 : gop_read_array(r->inputs[i], in, 0);
+    if (*s->kinds != 'a' || gop_buffer_array(r->inputs[i]))
+        return gop_read_array(r->inputs[i], in, 0);
+    in->ndim = PyArray_NDIM((PyArrayObject *)r->inputs[i]); /* of any dtype */
+    return 0;
 }
 
 int gop_read_first(gop_request *r, const gop_signature *s, PyObject *a)
 {
     if (gop_ask_libraries(r, &a, 1) < 0) return -1;
-    return read_operand(r, s, a, GOP_WORD_a);
+    gop_add_input(r, a);
+    r->is_read = 1;
+    return read_operand(r, s, 0);
 }
 
 /* Kernels and transfers cast the host's arrays; Python casts, or refuses, all others. */
-int gop_read_input_as(gop_request *r, int i, int word, gop_dtype dtype)
+int gop_read_input_as(gop_request *r, int i, gop_dtype dtype)
 {
     const gop_array *const in = &r->call.in[i];
     if (in->dtype == dtype) return 0;
@@ -118,8 +121,8 @@ int gop_read_input_as(gop_request *r, int i, int word, gop_dtype dtype)
         gop_can_cast(in->dtype, dtype))
         return 0;
     if (gop_wrap_input(r, i) < 0) return -1;
-    r->inputs[i] = gop_ask(r, GOP_ASK_CAST, "(sOON)", r->name, gop_words[word], r->inputs[i],
-                           gop_descr(dtype));
+    r->inputs[i] = gop_ask(r, GOP_ASK_cast, "(sOON)", r->name, gop_words[GOP_WORD_a + i],
+                           r->inputs[i], gop_descr(dtype));
     return r->inputs[i] ? 0 : -1;
 }
 
@@ -142,7 +145,7 @@ static int read_number(gop_request *r, int i, PyObject *number, gop_dtype dtype)
     if (made) return (r->inputs[i] = gop_keep(r, made)) ? 0 : -1;
     if (gop_is_critical()) return -1;
     PyErr_Clear();
-    r->inputs[i] = gop_ask(r, GOP_ASK_NUMBER, "(sOON)", r->name, gop_words[GOP_WORD_a + i],
+    r->inputs[i] = gop_ask(r, GOP_ASK_number, "(sOON)", r->name, gop_words[GOP_WORD_a + i],
                            number, gop_descr(dtype));
     return r->inputs[i] ? 0 : -1;
 }
@@ -152,7 +155,7 @@ static int dtype_of_numbers(gop_request *r, const gop_signature *s, PyObject *co
                             gop_dtype *dtype)
 {
     PyObject *numbers = gop_pack_tuple(values, s->operands);
-    PyObject *found = gop_ask(r, GOP_ASK_NUMBERS, "(sOsN)", r->name,
+    PyObject *found = gop_ask(r, GOP_ASK_dtype_of_numbers, "(sOsN)", r->name,
                               gop_words[GOP_WORD_a + s->operands - 1], s->kinds, numbers);
     return found ? gop_read_dtype(found, dtype) : -1;
 }
@@ -164,17 +167,14 @@ static int promote(gop_request *r, const gop_signature *s, PyObject *const *valu
     char kinds[GOP_MAX_INPUTS], weak = 0;
     int arrays = 0, mixed = 0;
     if (gop_ask_libraries(r, values, s->operands) < 0) return -1;
-    r->count = 0;
     r->is_read = 1;
     r->is_lines = r->options.fits = r->options.made = 0;
     for (int i = 0; i < s->operands; i++) {
         weak = stronger(weak, kinds[i] = kind_of_number(values[i]));
-        if (kinds[i]) gop_add_input(r, values[i]);
-        else if (read_operand(r, s, values[i], GOP_WORD_a + i) < 0) return -1;
-        else {
-            dtypes[arrays++] = r->call.in[i].dtype;
-            mixed |= dtypes[arrays - 1] != dtypes[0];
-        }
+        if (kinds[i]) continue;
+        if (read_operand(r, s, i) < 0) return -1;
+        dtypes[arrays++] = r->call.in[i].dtype;
+        mixed |= dtypes[arrays - 1] != dtypes[0];
     }
     common = arrays ? dtypes[0] : GOP_FLOAT64;
     if (!arrays && dtype_of_numbers(r, s, values, &common) < 0) return -1;
@@ -183,13 +183,13 @@ static int promote(gop_request *r, const gop_signature *s, PyObject *const *valu
     if (s->least && is_whole(common)) common = s->least;
     if (!mixed && !weak && common == dtypes[0]) return 0;
     if (!takes(s, common))
-        return gop_ask(r, GOP_ASK_BAD_DTYPE, "(sONs)", r->name,
+        return gop_ask(r, GOP_ASK_refuse_dtype, "(sONs)", r->name,
                        gop_words[GOP_WORD_a + s->operands - 1], gop_descr(common), s->kinds)
                    ? 0
                    : -1;
     for (int i = 0; i < s->operands; i++) {
-        const int status = kinds[i] ? read_number(r, i, values[i], common)
-                                    : gop_read_input_as(r, i, GOP_WORD_a + i, common);
+        const int status =
+            kinds[i] ? read_number(r, i, values[i], common) : gop_read_input_as(r, i, common);
         if (status < 0) return -1;
     }
     return 0;
@@ -197,33 +197,21 @@ static int promote(gop_request *r, const gop_signature *s, PyObject *const *valu
 
 /* ---- where and how ---- */
 
-static PyObject *given(PyObject *value)
-{
-    return value == Py_None ? NULL : value;
-}
-
 int gop_read_how(gop_request *r, PyObject *const *values)
 {
-    PyObject *kernel = given(values[GOP_WORD_kernel]);
-    PyObject *tunables = given(values[GOP_WORD_params]);
+    PyObject *kernel = gop_given(values[GOP_WORD_kernel]);
+    PyObject *tunables = gop_given(values[GOP_WORD_params]);
     if (kernel) {
-        kernel = gop_ask(r, GOP_ASK_KERNEL, "(sO)", r->name, kernel);
+        kernel = gop_ask(r, GOP_ASK_kernel_name, "(sO)", r->name, kernel);
         r->options.kernel = kernel ? PyUnicode_AsUTF8AndSize(kernel, NULL) : NULL;
         if (!r->options.kernel) return -1;
     }
-    if (tunables) r->tunables = gop_ask(r, GOP_ASK_TUNABLES, "(sO)", r->name, tunables);
+    if (tunables) r->tunables = gop_ask(r, GOP_ASK_read_tunables, "(sO)", r->name, tunables);
     if (tunables && !r->tunables) return -1;
-    r->device = given(values[GOP_WORD_device]);
+    r->device = gop_given(values[GOP_WORD_device]);
     if (!r->device || !PyTuple_CheckExact(r->device)) return 0;
-    r->device = gop_ask(r, GOP_ASK_DEVICE, "(O)", r->device); /* a pair is our own word */
+    r->device = gop_ask(r, GOP_ASK_parse, "(O)", r->device); /* a pair is our own word */
     return r->device ? 0 : -1;
-}
-
-/* ---- out ---- */
-
-PyObject *gop_out_of(PyObject *value)
-{
-    return value == Py_None || value == Py_Ellipsis ? NULL : value;
 }
 
 /* ---- operations ---- */
@@ -232,12 +220,12 @@ PyObject *gop_out_of(PyObject *value)
  * arrays of one dtype and shape. */
 static int read_promoted(gop_request *r, const gop_signature *s, PyObject *const *values)
 {
-    PyObject *const out = given(values[GOP_WORD_out]);
+    PyObject *const out = gop_given(values[GOP_WORD_out]);
     r->out = gop_out_of(out);
     r->is_scalar = !out; /* a result of no axes, but not for out=... */
     r->spreads = 1;
     r->call.params.matmul.precision = GOP_HIGHEST;
-    r->precision = given(values[GOP_WORD_precision]);
+    r->precision = gop_given(values[GOP_WORD_precision]);
     r->is_elementwise = gop_descriptor_of(s->op)->in_place;
     for (int i = 0; i < s->operands; i++) gop_add_input(r, values[GOP_WORD_a + i]);
     const int is_same = gop_read_lines(r) && takes(s, r->call.in[0].dtype) &&
@@ -281,12 +269,12 @@ static int read_plain_axes(PyObject *value, int several, gop_axes *axes)
 int gop_read_axes_of(gop_request *r, PyObject *value, int several, gop_axes *axes)
 {
     const int ndim = r->call.in[0].ndim;
-    value = given(value);
+    value = gop_given(value);
     const int is_scalar = ndim == 0 && value && PyTuple_CheckExact(value);
     if (read_plain_axes(value, several, axes) && !(is_scalar && axes->count && !several))
         return 0;
     if (PyErr_Occurred()) return -1;
-    PyObject *tuple = gop_ask(r, GOP_ASK_AXES, "(sOii)", r->name, value, ndim, several);
+    PyObject *tuple = gop_ask(r, GOP_ASK_read_axes, "(sOii)", r->name, value, ndim, several);
     return tuple ? gop_read_axes(tuple, &r->call, axes) : -1;
 }
 
@@ -302,10 +290,10 @@ static int read_items(gop_request *r, gop_axes *axes)
     if (gop_plain_array(array, &r->call.in[0]) || gop_buffer_array(array) || gop_is_lent(r, 0))
         return 0;
     PyObject *const order = gop_axes_tuple(r, axes), *const out = r->out ? r->out : Py_None;
-    PyObject *words = order ? gop_ask(r, GOP_ASK_WORDS, "(OOO)", array, order, out) : NULL;
+    PyObject *words = order ? gop_ask(r, GOP_ASK_as_words, "(OOO)", array, order, out) : NULL;
     if (!words || words == Py_None) return words ? 0 : -1;
     r->inputs[0] = PyTuple_GetItem(words, 0);
-    r->out = given(PyTuple_GetItem(words, 2));
+    r->out = gop_given(PyTuple_GetItem(words, 2));
     r->finish = PyTuple_GetItem(words, 3);
     return gop_read_axes(PyTuple_GetItem(words, 1), &r->call, axes);
 }
@@ -315,10 +303,6 @@ static int read_transpose(gop_request *r, const gop_signature *s, PyObject *cons
     gop_axes *const axes = &r->call.params.transpose.axes;
     r->out = gop_out_of(values[GOP_WORD_out]);
     if (gop_read_first(r, s, values[GOP_WORD_a]) < 0) return -1;
-    PyObject *const array = r->inputs[0];
-    if (Py_TYPE(array) == &PyArray_Type)
-        r->call.in[0].ndim = PyArray_NDIM((PyArrayObject *)array);
-    else if (gop_buffer_array(array)) gop_array_assign(&r->call.in[0], gop_buffer_array(array));
     if (gop_read_axes_of(r, values[GOP_WORD_axes], 1, axes) < 0) return -1;
     return gop_read_how(r, values) < 0 ? -1 : read_items(r, axes);
 }
@@ -364,7 +348,7 @@ static void refuse(const gop_signature *s, PyObject *const *arguments, Py_ssize_
     int made = places && words;
     for (Py_ssize_t k = 0; said && k < PyTuple_Size(said) && made; k++)
         made = PyDict_SetItem(words, PyTuple_GetItem(said, k), arguments[count + k]) == 0;
-    if (made) Py_XDECREF(gop_ask(NULL, GOP_ASK_REFUSE, "(OOO)", s->function, places, words));
+    if (made) Py_XDECREF(gop_ask(NULL, GOP_ASK_refuse, "(OOO)", s->function, places, words));
     Py_XDECREF(places);
     Py_XDECREF(words);
 }
@@ -415,7 +399,7 @@ static gop_signature signatures[NFUNCTIONS]; /* below */
 static PyObject *call(int function, PyObject *const *arguments, Py_ssize_t count,
                       PyObject *said)
 {
-    gop_request r;
+    _Alignas(64) gop_request r; /* so its time does not depend on the interpreter's stack */
     const unsigned environment = gop_float_environment(NULL);
     gop_request_begin(&r);
     const int status = read_call(&r, &signatures[function], arguments, count, said);
@@ -455,8 +439,7 @@ static int find_function(PyObject *name)
 static int fill(gop_signature *s, PyObject *names)
 {
     gop_reduce_op reduction;
-    s->count = (int)PyTuple_Size(names);
-    for (int i = 0; i < s->count; i++) {
+    for (int i = 0; i < PyTuple_Size(names); i++) {
         const int word = find_word(PyTuple_GetItem(names, i));
         if (word < 0) return gop_refuse(PyExc_ValueError, "%s has an unknown word", s->name);
         s->words[i] = (unsigned char)word;

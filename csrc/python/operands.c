@@ -242,7 +242,7 @@ int gop_wrap_input(gop_request *r, int i)
 {
     if (!gop_is_lent(r, i)) return 0;
     PyObject *wrapped =
-        gop_ask(r, GOP_ASK_CONVERT, "(sOO)", r->name, gop_words[GOP_WORD_a + i], r->inputs[i]);
+        gop_ask(r, GOP_ASK_convert, "(sOO)", r->name, gop_words[GOP_WORD_a + i], r->inputs[i]);
     if (!wrapped) return -1;
     r->lent &= ~(1u << i);
     r->inputs[i] = wrapped;
@@ -275,7 +275,7 @@ int gop_read_inputs(gop_request *r)
 
 static int ask_out(gop_request *r)
 {
-    PyObject *pair = gop_ask(r, GOP_ASK_OUT, "(sO)", r->name, r->out);
+    PyObject *pair = gop_ask(r, GOP_ASK_output, "(sO)", r->name, r->out);
     if (!pair) return -1;
     r->out = PyTuple_GetItem(pair, 0);
     r->target = PyTuple_GetItem(pair, 1);

@@ -175,9 +175,9 @@ typedef struct gop_signature {
     uint32_t dtypes; /* bits of those kinds */
     gop_op op;
     int reduction; /* a gop_reduce_op, or -1 */
-    /* From its def: the arguments in order, how many may be positional, how many are required.
+    /* From its def: how many arguments may be positional, how many are required, all in order.
      */
-    int count, positional, required;
+    int positional, required;
     unsigned taken; /* bits of the words below */
     unsigned char words[GOP_NARGUMENTS];
     PyObject *function;
@@ -186,17 +186,26 @@ typedef struct gop_signature {
 /* Asks which operands, and whether `out`, are another library's. It comes before the first is
  * read, so that each is read only once. */
 int gop_ask_libraries(gop_request *r, PyObject *const *operands, int count);
-/* Adds the first operand, which has to be of a dtype that the function takes. */
+/* Adds and reads the first operand. It has to be of a dtype that the function takes. */
 int gop_read_first(gop_request *r, const gop_signature *s, PyObject *a);
-/* Has an operand read in another dtype; `word` is its argument. */
-int gop_read_input_as(gop_request *r, int i, int word, gop_dtype dtype);
+/* Has an operand read in another dtype. */
+int gop_read_input_as(gop_request *r, int i, gop_dtype dtype);
 /* Reads axes of the first operand. `several`: they may be any sequence. */
 int gop_read_axes_of(gop_request *r, PyObject *value, int several, gop_axes *axes);
 /* The axes as Python takes them, borrowed. */
 PyObject *gop_axes_tuple(gop_request *r, const gop_axes *axes);
 /* Reads kernel, params and device. */
 int gop_read_how(gop_request *r, PyObject *const *values);
-PyObject *gop_out_of(PyObject *value);    /* borrowed; NULL for None and `...` */
+/* The value of an argument, borrowed; NULL: none was given, or None. */
+static inline PyObject *gop_given(PyObject *value)
+{
+    return value == Py_None ? NULL : value;
+}
+/* The same of `out`, where `...` is none. */
+static inline PyObject *gop_out_of(PyObject *value)
+{
+    return value == Py_Ellipsis ? NULL : gop_given(value);
+}
 extern PyMethodDef gop_front_functions[]; /* front, call_of */
 
 /* ---- reduction.c ---- */
@@ -205,17 +214,15 @@ int gop_read_reduction(gop_request *r, const gop_signature *s, PyObject *const *
 
 /* ---- ask.c: what Python is asked about one argument ---- */
 
-/* The questions, and the functions of gpuops/_call/arguments.py that answer them. */
+/* The functions of gpuops/_call/arguments.py, each of which answers a question. */
 /* clang-format off */
 #define GOP_QUESTIONS(X)                                                                       \
-    X(REFUSE, refuse) X(CONVERT, convert) X(NUMBER, number) X(NUMBERS, dtype_of_numbers)       \
-    X(CAST, read_as) X(BAD_DTYPE, refuse_dtype) X(AXES, read_axes) X(KERNEL, kernel_name)      \
-    X(TUNABLES, read_tunables) X(DEVICE, parse) X(OUT, output) X(STORE_CHECK, store_check)     \
-    X(STORE, store) X(WORDS, as_words) X(REDUCTION, reduction_word) X(EXACT, exactness)   \
-    X(KEEPDIMS, read_keepdims) X(DTYPES, read_dtypes) X(MASK, mask)                       \
-    X(INITIAL, initial) X(EMPTY, warn_of_empty)
+    X(as_words) X(cast) X(convert) X(dtype_of_numbers) X(exactness) X(initial) X(kernel_name)  \
+    X(mask) X(number) X(output) X(parse) X(read_axes) X(read_dtypes) X(read_keepdims)          \
+    X(read_tunables) X(reduction_word) X(refuse) X(refuse_dtype) X(store) X(store_check)       \
+    X(warn_of_empty)
 /* clang-format on */
-#define X(enumerator, function) GOP_ASK_##enumerator,
+#define X(function) GOP_ASK_##function,
 enum { GOP_QUESTIONS(X) GOP_NQUESTIONS };
 #undef X
 /* Members of devices.py and arrays.py. */

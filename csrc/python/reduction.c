@@ -12,7 +12,7 @@ static int read_operation(gop_request *r, const gop_signature *s, PyObject *op)
     if (s->reduction >= 0) return 0;
     r->name = "sum";
     if (!op) return 0;
-    op = gop_ask(r, GOP_ASK_REDUCTION, "(O)", op);
+    op = gop_ask(r, GOP_ASK_reduction_word, "(O)", op);
     const char *word = op ? PyUnicode_AsUTF8AndSize(op, NULL) : NULL;
     if (!word || !gop_reduction_find(word, &p->op)) return -1;
     r->name = gop_reduction_name(p->op);
@@ -23,16 +23,15 @@ static int read_operation(gop_request *r, const gop_signature *s, PyObject *op)
 static int read_flag(gop_request *r, PyObject *value, int question)
 {
     if (!value || value == Py_False) return 0;
-    if (question == GOP_ASK_KEEPDIMS && value == Py_True) return 1;
+    if (question == GOP_ASK_read_keepdims && value == Py_True) return 1;
     value = gop_ask(r, question, "(sO)", r->name, value);
     return value ? PyObject_IsTrue(value) : -1;
 }
 
-/* What the arguments beside `a` say of the result. */
-typedef struct reduction {
-    PyObject *out, *dtype;      /* as given, or NULL */
-    gop_dtype have, result, to; /* of the elements, the core's result, the caller's result */
-} reduction;
+/* The dtypes of the elements, of the core's result and of the caller's result. */
+typedef struct dtypes {
+    gop_dtype have, result, to;
+} dtypes;
 
 static int is_numeric(gop_reduce_op op)
 {
@@ -40,33 +39,33 @@ static int is_numeric(gop_reduce_op op)
 }
 
 /* Whether `out` does not change the dtype in which elements are read. */
-static int is_plain_out(gop_request *r, const reduction *d)
+static int is_plain_out(gop_request *r, const dtypes *d)
 {
     gop_array target;
-    if (!d->out || !is_numeric(r->call.params.reduce.op)) return 1;
+    if (!r->out || !is_numeric(r->call.params.reduce.op)) return 1;
     const int known = gop_look_at_target(r, &target);
     return known < 0 ? -1
                      : known && !target.stored && target.dtype == d->have &&
                            !strchr("biu", gop_dtype_kind(d->have));
 }
 
-/* Finds the dtypes of elements, core's result and caller's result. */
-static int read_dtypes(gop_request *r, reduction *d)
+/* Finds the dtypes of results, and has the elements read in another one if need be. */
+static int read_dtypes(gop_request *r, PyObject *dtype, dtypes *d)
 {
     const gop_reduce_op op = r->call.params.reduce.op;
     gop_dtype first;
     d->to = d->result = gop_reduction_dtype(op, d->have);
-    const int plain = d->dtype ? 0 : is_plain_out(r, d);
+    const int plain = dtype ? 0 : is_plain_out(r, d);
     if (plain) return plain < 0 ? -1 : 0;
-    if (d->out && gop_wrap_out(r) < 0) return -1;
-    PyObject *found = gop_ask(r, GOP_ASK_DTYPES, "(sNOO)", r->name, gop_descr(d->have),
-                              d->dtype ? d->dtype : Py_None, d->out ? r->target : Py_None);
+    if (r->out && gop_wrap_out(r) < 0) return -1;
+    PyObject *found = gop_ask(r, GOP_ASK_read_dtypes, "(sNOO)", r->name, gop_descr(d->have),
+                              dtype ? dtype : Py_None, r->out ? r->target : Py_None);
     if (!found || found == Py_None) return found ? 0 : -1;
     if (gop_read_dtype(PyTuple_GetItem(found, 0), &first) < 0 ||
-        gop_read_dtype(PyTuple_GetItem(found, 1), &d->result) < 0 ||
-        gop_read_dtype(PyTuple_GetItem(found, 2), &d->to) < 0)
+        gop_read_dtype(PyTuple_GetItem(found, 1), &d->to) < 0)
         return -1;
-    return gop_read_input_as(r, 0, GOP_WORD_a, first);
+    d->result = gop_reduction_dtype(op, first);
+    return gop_read_input_as(r, 0, first);
 }
 
 /* Adds the mask as one more input. */
@@ -76,7 +75,7 @@ static int read_mask(gop_request *r, PyObject *where)
     p->has_where = 0;
     if (!where || where == Py_True) return 0;
     const int plain = gop_plain_array(where, &r->call.in[1]); /* of whatever dtype */
-    if (!plain) where = gop_ask(r, GOP_ASK_MASK, "(sO)", r->name, where);
+    if (!plain) where = gop_ask(r, GOP_ASK_mask, "(sO)", r->name, where);
     if (!where || where == Py_None) return where ? 0 : -1;
     const int were_read = r->is_read && plain;
     gop_add_input(r, where);
@@ -85,14 +84,14 @@ static int read_mask(gop_request *r, PyObject *where)
     return 0;
 }
 
-static int read_initial(gop_request *r, PyObject *initial, const reduction *d)
+static int read_initial(gop_request *r, PyObject *initial, const dtypes *d)
 {
     gop_reduce_params *const p = &r->call.params.reduce;
     p->has_initial = 0;
     if (!initial) return 0;
     PyObject *axes = gop_axes_tuple(r, &p->axes);
     if (!axes || gop_wrap_input(r, 0) < 0) return -1;
-    initial = gop_ask(r, GOP_ASK_INITIAL, "(sONNOOi)", r->name, initial, gop_descr(d->to),
+    initial = gop_ask(r, GOP_ASK_initial, "(sONNOOi)", r->name, initial, gop_descr(d->to),
                       gop_descr(d->result), r->inputs[0], axes, p->has_where);
     if (!initial) return -1;
     return initial == Py_None ? 0 : gop_read_initial(initial, d->result, p);
@@ -106,27 +105,27 @@ static int warn_of_empty(gop_request *r)
     if (!p->has_where && gop_array_size(&r->call.in[0]) != 0) return 0;
     PyObject *axes = gop_axes_tuple(r, &p->axes);
     if (!axes || gop_wrap_input(r, 0) < 0) return -1;
-    return gop_ask(r, GOP_ASK_EMPTY, "(OOO)", r->inputs[0], axes,
+    return gop_ask(r, GOP_ASK_warn_of_empty, "(OOO)", r->inputs[0], axes,
                    p->has_where ? r->inputs[1] : Py_None)
                ? 0
                : -1;
 }
 
 /* Refuses an `out` that the caller's result cannot be cast to. */
-static int check_out(gop_request *r, const reduction *d)
+static int check_out(gop_request *r, const dtypes *d)
 {
     gop_array target;
-    if (!d->out) return 0;
+    if (!r->out) return 0;
     const int known = gop_look_at_target(r, &target);
     if (known < 0) return -1;
     if (known && !target.stored && target.dtype == d->to) return 0;
     if (gop_wrap_out(r) < 0) return -1;
-    return gop_ask(r, GOP_ASK_STORE_CHECK, "(sNO)", r->name, gop_descr(d->to), r->target) ? 0
+    return gop_ask(r, GOP_ASK_store_check, "(sNO)", r->name, gop_descr(d->to), r->target) ? 0
                                                                                           : -1;
 }
 
 /* NumPy casts a result of the host to the caller's dtype. A device array is never cast. */
-static int read_final(gop_request *r, const reduction *d)
+static int read_final(gop_request *r, const dtypes *d)
 {
     if (d->to == d->result) return 0;
     r->final = gop_keep(r, (PyObject *)gop_descr(d->to));
@@ -144,25 +143,23 @@ static int read_final(gop_request *r, const reduction *d)
 int gop_read_reduction(gop_request *r, const gop_signature *s, PyObject *const *values)
 {
     gop_reduce_params *const p = &r->call.params.reduce;
-    reduction d = {.out = gop_out_of(values[GOP_WORD_out]), .dtype = values[GOP_WORD_dtype]};
-    const int boxed = values[GOP_WORD_out] == Py_Ellipsis;
-    if (d.dtype == Py_None) d.dtype = NULL;
+    dtypes d;
     if (read_operation(r, s, values[GOP_WORD_op]) < 0) return -1;
-    const int exact = read_flag(r, values[GOP_WORD_exact], GOP_ASK_EXACT);
-    r->out = d.out;
+    const int exact = read_flag(r, values[GOP_WORD_exact], GOP_ASK_exactness);
+    r->out = gop_out_of(values[GOP_WORD_out]);
     if (exact < 0 || gop_read_first(r, s, values[GOP_WORD_a]) < 0) return -1;
     d.have = r->call.in[0].dtype;
     if (gop_read_axes_of(r, values[GOP_WORD_axis], 0, &p->axes) < 0) return -1;
-    p->keepdims = read_flag(r, values[GOP_WORD_keepdims], GOP_ASK_KEEPDIMS);
-    if (p->keepdims < 0) return -1;
-    if (d.out && gop_read_out(r) < 0) return -1;
-    if (read_dtypes(r, &d) < 0 || read_mask(r, values[GOP_WORD_where]) < 0 ||
+    p->keepdims = read_flag(r, values[GOP_WORD_keepdims], GOP_ASK_read_keepdims);
+    if (p->keepdims < 0 || (r->out && gop_read_out(r) < 0)) return -1;
+    if (read_dtypes(r, gop_given(values[GOP_WORD_dtype]), &d) < 0 ||
+        read_mask(r, values[GOP_WORD_where]) < 0 ||
         read_initial(r, values[GOP_WORD_initial], &d) < 0)
         return -1;
     p->exact = exact && !(p->op == GOP_SUM && strchr("iu", gop_dtype_kind(d.result)))
                    ? GOP_EXACT_ROUNDED
                    : GOP_EXACT_NOT;
     if (warn_of_empty(r) < 0 || check_out(r, &d) < 0) return -1;
-    r->is_scalar = !d.out && !boxed;
+    r->is_scalar = !gop_given(values[GOP_WORD_out]); /* but for out=... */
     return gop_read_how(r, values) < 0 || read_final(r, &d) < 0 ? -1 : 0;
 }

@@ -276,21 +276,22 @@ static int run(gop_request *r)
     return gop_done(status);
 }
 
-/* Casts a result of the host, and stores it in `out` if there is one. Takes the reference. */
-static PyObject *in_final_dtype(gop_request *r, PyObject *result)
+/* Has Python store a result of the host in `out`, cast or repeated. Takes the reference. */
+static PyObject *stored(gop_request *r, PyObject *result, int spreads)
 {
-    PyObject *cast = PyObject_CallMethod(result, "astype", "O", r->final);
-    Py_DECREF(result);
-    if (!cast || !r->out) return cast;
-    PyObject *stored =
-        gop_ask(r, GOP_ASK_STORE, "(sOONi)", r->name, r->out, r->target, cast, 0);
-    Py_XINCREF(stored);
-    return stored;
+    PyObject *out =
+        gop_ask(r, GOP_ASK_store, "(sOONi)", r->name, r->out, r->target, result, spreads);
+    Py_XINCREF(out);
+    return out;
 }
 
 static PyObject *finished(gop_request *r, PyObject *result)
 {
-    if (result && r->final) result = in_final_dtype(r, result);
+    if (result && r->final) {
+        PyObject *cast = PyObject_CallMethod(result, "astype", "O", r->final);
+        Py_DECREF(result);
+        result = cast && r->out ? stored(r, cast, 0) : cast;
+    }
     if (result && r->finish) {
         PyObject *made = PyObject_CallFunctionObjArgs(r->finish, result, NULL);
         Py_DECREF(result);
@@ -355,11 +356,7 @@ static PyObject *run_beside(gop_request *r, int spreads)
     if (gop_read_array(result, out, 1) < 0 || run(r) < 0) return NULL;
     Py_INCREF(result);
     result = give(r, result, 0);
-    if (!result) return NULL;
-    PyObject *stored =
-        gop_ask(r, GOP_ASK_STORE, "(sOONi)", r->name, r->out, r->target, result, spreads);
-    Py_XINCREF(stored);
-    return stored;
+    return result ? stored(r, result, spreads) : NULL;
 }
 
 /* Whether a result is repeated over `out`, as NumPy's ufuncs do. A matmul's is not repeated
@@ -405,7 +402,7 @@ static PyObject *run_into_out(gop_request *r)
         if (gop_wrap_out(r) < 0) return NULL;
         PyObject *shape = spreads ? PyObject_GetAttrString(r->target, "shape")
                                   : gop_shape_tuple(result->ndim, result->shape);
-        if (!shape || !gop_ask(r, GOP_ASK_STORE_CHECK, "(sNON)", r->name, gop_descr(dtype),
+        if (!shape || !gop_ask(r, GOP_ASK_store_check, "(sNON)", r->name, gop_descr(dtype),
                                r->target, shape))
             return NULL;
     }

@@ -22,12 +22,12 @@ from .reduction import exactness, initial, mask, read_dtypes
 from .reduction import word as reduction_word
 from .road import (
     axes,
+    cast,
     index,
     kernel_name,
     number,
     operand,
     output,
-    read_as,
     read_tunables,
     refuse_words,
     store,
@@ -35,8 +35,8 @@ from .road import (
 )
 
 __all__ = [
-    "as_words", "convert", "dtype_of_numbers", "exactness", "initial", "kernel_name", "mask",
-    "number", "output", "parse", "read_as", "read_axes", "read_dtypes", "read_keepdims",
+    "as_words", "cast", "convert", "dtype_of_numbers", "exactness", "initial", "kernel_name",
+    "mask", "number", "output", "parse", "read_axes", "read_dtypes", "read_keepdims",
     "read_tunables", "reduction_word", "refuse", "refuse_dtype", "store", "store_check",
     "warn_of_empty",
 ]  # fmt: skip

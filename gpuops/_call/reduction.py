@@ -58,7 +58,7 @@ def is_left_out(value) -> bool:
 
 
 def read_dtypes(word: str, have: np.dtype, asked, out):
-    """(of the input, of the core's result, of what the caller gets); None: as it is."""
+    """(of the input, of what the caller gets), or None: as it is."""
     if asked is None:
         asked = into(word, have, out.dtype)
     return None if asked is None else dtypes(word, have, asked)
@@ -79,7 +79,7 @@ def into(word: str, have: np.dtype, out: np.dtype):
 
 
 def dtypes(word: str, have: np.dtype, asked):
-    """The dtypes of the input, of core's result and of the caller's result."""
+    """The dtypes of the input and of the caller's result."""
     if word in ("any", "all", "argmin", "argmax"):
         raise TypeError(
             f"{word}: it has no argument dtype, since its result is {result(word, have)}"
@@ -90,15 +90,15 @@ def dtypes(word: str, have: np.dtype, asked):
             f"mean: dtype {asked} cannot hold a mean; cast the result with .astype()"
         )
     if word in ("sum", "prod") and asked.kind in "iu" and have.kind in "biu":
-        return have, result(word, have), asked  # wrapping at the end is wrapping on the way
+        return have, asked  # wrapping at the end is wrapping on the way
     if word == "mean" and asked == np.float64 and have.kind in "biu":
-        return have, asked, asked  # as without `dtype`
-    return asked, result(word, asked), asked
+        return have, asked  # as without `dtype`
+    return asked, asked
 
 
 @functools.cache
 def result(word: str, dtype: np.dtype) -> np.dtype:
-    """The core's dtype of the result."""
+    """The core's dtype of the result for an input's."""
     return _core.Call("reduce", (np.empty(1, dtype),), {"op": word}).infer()[0]
 
 

@@ -6,8 +6,8 @@ sentence says why not.
 
 The core itself reads the calls of ops.py and reductions.py, whose functions `front` makes. The
 functions of jacobi.py and rdf.py turn their arguments into a `Call`: operands, params and what
-is made of the result. `public` runs it; `benchmark`, `ladder` and `explain` time or plan it
-instead. The core decides on device, kernel, dtype, shape and library of the result.
+is made of the result. They run it; `benchmark`, `ladder` and `explain` time or plan it instead.
+The core decides on device, kernel, dtype, shape and library of the result.
 """
 
 from __future__ import annotations
@@ -26,16 +26,12 @@ from ..arrays import DeviceArray, borrow, is_foreign
 from ..devices import Device, at
 from ..errors import brief
 from .docstring import arguments
-from .dtypes import as_bfloat16, bfloat, cast_host, copy, is_bfloat16, known, refuse_dtype
+from .dtypes import as_bfloat16, bfloat, cast_host, copy, known
 from .meaning import no_array, read, refuse_meaning
 
 # ---- operands ----
 
 WEAK = (int, float, complex)  # Python's own numbers: they take the arrays' dtype (NEP 50)
-_WEAK = ((complex, "c"), (float, "f"), (int, "i"))  # the strongest first
-
-# NumPy's own native dtypes are single objects: their identity tells more quickly what they are.
-_KINDS = {id(np.dtype(c)): np.dtype(c).kind for c in "?bhilBHILefdFD"}
 
 
 def rounded(function):
@@ -64,8 +60,6 @@ def operand(op: str, name: str, x, kinds: str = "biufc", native: bool = True):
     if type(x) is not np.ndarray and type(x) is not DeviceArray:
         x = _convert(op, name, x)
     dtype = x.dtype
-    if _KINDS.get(id(dtype), "none") in kinds:
-        return x
     if kinds == "any":
         if dtype.hasobject or dtype.itemsize == 0:
             raise TypeError(
@@ -74,11 +68,9 @@ def operand(op: str, name: str, x, kinds: str = "biufc", native: bool = True):
             )
         return x
     wanted = known(op, name, dtype, kinds)
-    if not native:
+    if not native or wanted is dtype:
         return x
-    if not dtype.isnative:
-        return cast(op, name, x, wanted)
-    return x.view(wanted) if dtype.char in "qQ" else x
+    return x.view(wanted) if dtype.isnative else cast(op, name, x, wanted)
 
 
 def _convert(op: str, name: str, x):
@@ -97,33 +89,6 @@ def _convert(op: str, name: str, x):
     if a.dtype.kind != "O" and not isinstance(x, (str, bytes)):
         return a  # an array of strings: its dtype is the complaint, or is moved as bytes
     raise no_array(op, name, x)
-
-
-def promote(op: str, names, values, kinds: str, least: str) -> list:
-    """The operands as arrays of their common dtype, by NumPy's rules with weak Python numbers.
-
-    If all operands are integers, it is `least`.
-    """
-    arrays = [None if type(v) in WEAK else operand(op, n, v, kinds, native=False)
-              for n, v in zip(names, values, strict=True)]  # fmt: skip
-    dtype = _common(arrays, values)
-    if dtype.kind in "biu":
-        dtype = np.dtype(least)
-    if dtype.kind not in kinds and not is_bfloat16(dtype):
-        refuse_dtype(op, names[-1], dtype, kinds)
-    return [
-        number(op, n, v, dtype) if a is None else cast(op, n, a, dtype)
-        for n, v, a in zip(names, values, arrays, strict=True)
-    ]
-
-
-def _common(arrays, values) -> np.dtype:
-    dtypes = {a.dtype for a in arrays if a is not None}
-    weak = [v for v, a in zip(values, arrays, strict=True) if a is None]
-    if not dtypes:
-        return np.result_type(*weak)
-    kinds = {type(v) for v in weak}
-    return _core.promote(tuple(dtypes), next((k for t, k in _WEAK if t in kinds), ""))
 
 
 def number(op: str, name: str, value, dtype: np.dtype) -> np.ndarray:
@@ -288,26 +253,7 @@ def refusing(function):
 # By the name of each public function, what makes its Call, or the first of several.
 calls: dict[str, Callable[..., Call]] = {}
 
-
 _PLAIN = (type(None), bool, int, str)
-
-
-def public(maker, at_once=None):
-    """The function that users call: it runs the Call that `maker` makes.
-
-    `at_once` comes first: it returns the result of a common call, or None.
-    """
-    name, taken = maker.__name__, arguments(maker)
-    calls[name] = maker
-
-    @functools.wraps(maker)
-    @rounded
-    def function(*args, **words):
-        refuse_words(name, args, words, taken)
-        result = at_once(*args, **words) if at_once else None
-        return maker(*args, **words).run() if result is None else result
-
-    return function
 
 
 def front(function):

@@ -8,7 +8,8 @@ from engine import bfloat16, same_bits
 
 import gpuops
 from gpuops import _core
-from gpuops._call.road import calls, is_bfloat16
+from gpuops._call.dtypes import is_bfloat16
+from gpuops._call.road import calls
 
 DTYPES = [np.dtype(c) for c in "?bhilBHILefdFD"]
 NUMBERS = (3, 2.5, 1 + 2j)

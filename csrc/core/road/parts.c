@@ -355,10 +355,22 @@ static __attribute__((noinline)) gop_status run_cut_or_whole(gop_road *r, int64_
     return find_cut(&c, &r->task, r->ctx) ? run_cut(r, &c) : gop_run_planned(r, 0, assumed);
 }
 
-static gop_status run_either_way(gop_road *r, int named, int64_t *assumed)
+/* Runs all phases. `*assumed` is what kernels assume of data and check themselves, or 0; it
+ * becomes what to assume next. */
+static gop_status run_phases(const gop_call *call, const gop_run_options *options,
+                             int64_t *assumed)
 {
-    const int whole = named || !r->ctx->backend->panels;
-    return whole ? gop_run_planned(r, named, assumed) : run_cut_or_whole(r, assumed);
+    const int named = options->kernel != NULL;
+    gop_road r;
+    gop_road_begin(&r, call, *assumed);
+    *assumed = 0;
+    gop_status status = gop_validate(&r, options);
+    if (status == GOP_OK) status = gop_plan_call(&r, options, 0);
+    if (status == GOP_OK)
+        status = named || !r.ctx->backend->panels ? gop_run_planned(&r, named, assumed)
+                                                  : run_cut_or_whole(&r, assumed);
+    gop_road_end(&r);
+    return status;
 }
 
 gop_status gop_run(const gop_call *call, const gop_run_options *options)
@@ -374,7 +386,7 @@ gop_status gop_run(const gop_call *call, const gop_run_options *options)
     gop_status status;
     do {
         tried = assumed;
-        status = gop_run_phases(call, options, run_either_way, &assumed);
+        status = run_phases(call, options, &assumed);
     } while (tried && (status == GOP_REFUSED || gop_lacks_memory(status)));
     return status == GOP_NO_DEVICE_MEMORY ? run_parts(call, options) : status;
 }

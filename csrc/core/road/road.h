@@ -34,7 +34,7 @@ typedef struct gop_road {
     unsigned float_environment; /* of the caller, to be put back */
     void *stream_before;
     int in_order; /* its work comes in the order of the calls on device arrays */
-} gop_road;
+} __attribute__((aligned(64))) gop_road; /* its time does not depend on where a frame begins */
 
 static inline int gop_lacks_memory(gop_status status)
 {
@@ -57,14 +57,9 @@ gop_status gop_upload(gop_road *r) GOP_MUST_CHECK;
 gop_status gop_launch_steps(gop_ctx *ctx, const gop_task *task) GOP_MUST_CHECK;
 /* Waits for results that go to the host, and enqueues others. */
 gop_status gop_download(gop_road *r) GOP_MUST_CHECK;
-/* The phases after the plan. `named`: the caller asked for its kernel. `*assumed` becomes what
- * to assume after a refusal. */
-typedef gop_status (*gop_last_phases)(gop_road *r, int named, int64_t *assumed);
+/* Acquires, runs and downloads. `named`: the caller asked for its kernel. `*assumed` becomes
+ * what to assume after a refusal. */
 gop_status gop_run_planned(gop_road *r, int named, int64_t *assumed) GOP_MUST_CHECK;
-/* Runs all phases; those after the plan are `last`. `*assumed` is what kernels assume of data
- * and check themselves, or 0; it becomes what to assume next. */
-gop_status gop_run_phases(const gop_call *call, const gop_run_options *options,
-                          gop_last_phases last, int64_t *assumed) GOP_MUST_CHECK;
 
 /* ---- run.c: for parts of a call, and for copies ---- */
 

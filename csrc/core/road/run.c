@@ -479,13 +479,6 @@ gop_status gop_run_planned(gop_road *r, int named, int64_t *assumed)
 
 /* ---- all phases ---- */
 
-/* Runs a call that a check makes. Such calls are not cut. */
-static gop_status run_whole(const gop_call *call, const gop_run_options *options)
-{
-    int64_t assumed = 0;
-    return gop_run_phases(call, options, gop_run_planned, &assumed);
-}
-
 void gop_road_begin(gop_road *r, const gop_call *call, int64_t assumed)
 {
     /* The large arrays inside are filled as they are used. */
@@ -494,7 +487,7 @@ void gop_road_begin(gop_road *r, const gop_call *call, int64_t assumed)
     r->ctx = NULL;
     r->like = NULL;
     r->arena =
-        (gop_arena){gop_call_name(call), NULL, assumed, run_whole, gop_fetch_from_anywhere};
+        (gop_arena){gop_call_name(call), NULL, assumed, gop_run, gop_fetch_from_anywhere};
     r->task.nin = r->task.nout = 0;
     r->task.scratch = NULL;
     r->findings = NULL;
@@ -508,19 +501,6 @@ void gop_road_end(gop_road *r)
     if (r->ctx) gop_use_stream(r->ctx, r->stream_before);
     if (r->arena.first) gop_arena_free(&r->arena);
     gop_float_environment(&r->float_environment);
-}
-
-gop_status gop_run_phases(const gop_call *call, const gop_run_options *options,
-                          gop_last_phases last, int64_t *assumed)
-{
-    gop_road r;
-    gop_road_begin(&r, call, *assumed);
-    *assumed = 0;
-    gop_status status = gop_validate(&r, options);
-    if (status == GOP_OK) status = gop_plan_call(&r, options, 0);
-    if (status == GOP_OK) status = last(&r, options->kernel != NULL, assumed);
-    gop_road_end(&r);
-    return status;
 }
 
 gop_status gop_check(const gop_call *call, int64_t *finding)
