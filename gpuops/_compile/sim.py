@@ -42,7 +42,8 @@ CHECKED = [
     *("-fno-builtin-" + name for name in ("memcmp", "strcpy", "strlen", "strcmp", "strcat")),
     *("-fno-builtin-" + name for name in ("sprintf", "snprintf", "strncpy", "strncmp")),
     *["-fno-builtin-printf", "-fstack-clash-protection"],
-    "-fsanitize=float-cast-overflow,shift-exponent",  # a GPU gives other bits there
+    # A GPU gives other bits there.
+    "-fsanitize=float-cast-overflow,shift-exponent,integer-divide-by-zero",
     *["-fno-builtin-fmin", "-fno-builtin-fmax", "-fno-builtin-fminf", "-fno-builtin-fmaxf"],
     *(["-mlong-double-64"] if platform.machine() == "x86_64" else []),
     *["-Werror=frame-larger-than=40000", "-Werror=vla", "-Werror=return-type", "-Wformat"],
