@@ -28,6 +28,7 @@ from .barriers import marked
 from .built import build_info
 from .cache import cached, content
 from .compiler_words import call, refused
+from .declarations import without_strings
 from .device_code import Kernel, Refused, translate
 from .kernel_source import Source
 
@@ -64,6 +65,7 @@ NVCC = [
     *["-D__CUDACC__", "-D__NVCC__", "-D__CUDACC_VER_MAJOR__=13", "-D__CUDACC_VER_MINOR__=0"],
     *["-D__CUDACC_VER_BUILD__=0", "-DCUDART_VERSION=13000", "-DCUDA_VERSION=13000"],
 ]
+_LETTER = re.compile(r"\\U([\da-f]{8})")
 _COMPILER = re.compile(r"gop_sim_compiler \{ gcc = (\d+), clang = (\d+) \}")
 # Of C++17's <cmath> half are functions that no GPU has, as std::legendre, and what these need.
 # Without them a compilation takes a third less.
@@ -116,8 +118,19 @@ def _preprocessed(source: Source, full: list[str], scratch: str, device: Device)
     asked = ["-g0", "-E", "-DGOP_SIM_OWN", f"-D__CUDA_ARCH__={arch}", WITHOUT]
     if not source.is_opencl:
         asked += NVCC
-    made = call([*full, *asked, str(written)], source).replace(scratch, "")
+    made = _in_letters(call([*full, *asked, str(written)], source).replace(scratch, ""))
     return opencl_c.to_cuda(made) if source.is_opencl else made
+
+
+def _in_letters(preprocessed: str) -> str:
+    """Names as their letters: gcc gives `ä` as `\\U000000e4`."""
+    if "\\U0" not in preprocessed:
+        return preprocessed
+    hidden, pieces, end = without_strings(preprocessed), [], 0
+    for found in _LETTER.finditer(hidden):
+        pieces += [preprocessed[end : found.start()], chr(int(found[1], 16))]
+        end = found.end()
+    return "".join(pieces) + preprocessed[end:]
 
 
 def _library(
