@@ -108,7 +108,6 @@ def _preprocessed(source: Source, full: list[str], scratch: str, device: Device)
     written = Path(scratch, "kernel.cu")
     header, text = "cuda/call.h", source.text
     if source.is_opencl:
-        opencl_c.refuse_words(text)
         header, text = "opencl/language.h", opencl_c.with_barriers(text)
     written.write_text(
         f'#include "{header}"\n#line 1 "kernel.cu"\n{marked(text)}\n',
@@ -202,7 +201,8 @@ def _placed(parameters: list[Parameter], arguments, shared: int) -> tuple[list, 
     made = []
     for parameter, x in zip(parameters, arguments, strict=True):
         if parameter.local:
-            place, shared = shared, shared + (int(x) + 15) // 16 * 16
+            place = -(-shared // 16) * 16
+            shared = place + int(x)
             x = np.array(place, np.int64)
         made.append(x)
     return made, shared
@@ -240,6 +240,8 @@ class Module:
     """The kernels of one source as a library that is opened beside sim's own."""
 
     def __init__(self, source: Source, device: Device) -> None:
+        if source.is_opencl:
+            opencl_c.refuse_words(source.text)
         try:
             runtime = Path(__file__).parents[1] / "_sim.so"
             made, kernels, shared = _library(source, runtime, device)
