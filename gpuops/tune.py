@@ -27,6 +27,7 @@ from .transfers import to_device
 
 __all__: list[str] = []
 LEAST = 1.03  # what a gain has to be, so that noise is not kept
+MOST = 64  # of --scale: beyond it arrays would have tens of gigabytes
 
 
 def _calls(device: Device, scale: float) -> list[tuple[str, tuple, dict[str, Any]]]:
@@ -127,11 +128,13 @@ def main(argv: list[str] | None = None) -> int:
         description="Find the best tunables of OpenCL devices, and keep them for this user.",
     )
     parser.add_argument("device", nargs="*", help="as opencl:gpu; all of OpenCL's without it")
-    parser.add_argument("--scale", type=float, default=1.0, help="of the arrays' sizes")
+    parser.add_argument("--scale", type=float, default=1.0, help=f"of the arrays' sizes, at most {MOST}")
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument("--show", action="store_true", help="only print what is kept")
     instead.add_argument("--forget", action="store_true", help="remove what is kept")
     asked = parser.parse_args(argv)
+    if not 0 < asked.scale <= MOST:
+        parser.error(f"--scale is above 0 and at most {MOST}, not {asked.scale}")
     chosen = []
     for word in asked.device:
         try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import errno
 import math
 import os
 import platform
@@ -132,6 +134,19 @@ def _in_letters(preprocessed: str) -> str:
     return "".join(pieces) + preprocessed[end:]
 
 
+@contextlib.contextmanager
+def _scratch_folder():
+    """Where the compiler reads and writes; an error says where that is."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="gpuops-") as scratch:
+            yield scratch
+    except OSError as error:
+        words = f"compile: {error.strerror or error}"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            words += f"; it writes into {tempfile.gettempdir()}: TMPDIR names another folder"
+        raise OSError(error.errno or 0, words) from None
+
+
 def _library(
     source: Source, runtime: Path, device: Device
 ) -> tuple[Path, list[Kernel], dict[int, Shared]]:
@@ -142,7 +157,7 @@ def _library(
         flags.append("-fno-finite-loops")  # clang would drop a loop without an end
     include = [folder() / "sim" / "include", folder(), source.folder]
     full = [*command, *flags, *(f"-I{path}" for path in include)]
-    with tempfile.TemporaryDirectory(prefix="gpuops-") as scratch:
+    with _scratch_folder() as scratch:
         try:
             preprocessed = _preprocessed(source, full, scratch, device)
             known = _COMPILER.search(preprocessed)
