@@ -128,7 +128,7 @@ def main(argv: list[str] | None = None) -> int:
         description="Find the best tunables of OpenCL devices, and keep them for this user.",
     )
     parser.add_argument("device", nargs="*", help="as opencl:gpu; all of OpenCL's without it")
-    parser.add_argument("--scale", type=float, default=1.0, help=f"of the arrays' sizes, at most {MOST}")
+    parser.add_argument("--scale", type=float, default=1.0, help="of the arrays' sizes")
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument("--show", action="store_true", help="only print what is kept")
     instead.add_argument("--forget", action="store_true", help="remove what is kept")

@@ -87,6 +87,10 @@ _LACKED = re.compile(
     r"write_image\w+|shuffle2?|fract|bitselect|upsample|m(?:ul|ad)_sat|mad_hi|prefetch|"
     r"__cluster_dims__)'"
 )
+_GROUPS = (
+    "; instead, __syncthreads() waits for a block, and __syncwarp(), shuffles and votes for a "
+    "warp; between two launches the whole grid has ended"
+)
 # What is generated for each kernel, where that cannot name it.
 _NO_CALL = re.compile(r"gop_(?:describe|call|parameters)_(\w+)")
 _INCLUDES = re.compile(r"\s*#\s*include\s*[<\"]([^>\"]*)")
@@ -190,6 +194,7 @@ def _mistakes(said: str, source: Source) -> list[tuple[str, int, str]]:
         else:
             words = _plain(at["words"], text)
         if words:
+            words += _GROUPS if "cooperative_groups" in words else ""
             found.append((file, line, words))
     known = {item[:2] for item in found if not _NO_FUNCTION.match(item[2])}
     found = [i for i in found if not _NO_FUNCTION.match(i[2]) or i[:2] not in known]
