@@ -86,7 +86,7 @@ gop_status gop_check_in_place(const gop_call *call, int count, int *is_well,
 
 /* ---- backend ---- */
 
-enum { GOP_EVENTS = 4, GOP_MAX_DEPTH = 4 };
+enum { GOP_MAX_DEPTH = 4 };
 
 /* Device arrays are made, used and freed on the device's default stream, in the order in which
  * any thread asks for it, and in order with other libraries that use it too. Calls on host
@@ -147,7 +147,8 @@ struct gop_backend {
     /* A call in panels, with transfers and kernels at work at once; waits until the results are
      * in the host's arrays. NULL where nothing is transferred. */
     gop_status (*panels)(gop_ctx *ctx, const gop_panels *panels);
-    gop_status (*mark)(gop_ctx *ctx, int event); /* event < GOP_EVENTS */
+    /* Event < GOP_EVENTS, on the device's clock. NULL: the host's, once all is done. */
+    gop_status (*mark)(gop_ctx *ctx, int event);
     gop_status (*elapsed)(gop_ctx *ctx, int from, int to, double *seconds);
     gop_status (*sync)(
         gop_ctx *ctx); /* waits, hears Ctrl-C; GOP_INTERRUPTED once work stopped */
@@ -184,6 +185,12 @@ gop_status gop_backend_get(gop_backend_id id, const gop_backend **backend) GOP_M
 gop_status gop_context_of(gop_device device, gop_ctx **ctx) GOP_MUST_CHECK;
 /* Sets the stream of its work; returns the one before, to be restored. */
 void *gop_use_stream(gop_ctx *ctx, void *stream);
+/* The calling thread's context of a backend's device, which `make` makes where no thread that
+ * ended has left one. */
+gop_status gop_thread_context(gop_backend_id id, int ordinal, gop_make_context make,
+                              gop_ctx **ctx) GOP_MUST_CHECK;
+/* Fails where the backend has no device of that number. */
+gop_status gop_check_ordinal(const gop_backend *backend, int ordinal) GOP_MUST_CHECK;
 extern const gop_backend gop_cpu_backend;
 const char *gop_backend_name(gop_backend_id id);
 /* 1 and its number, or 0 where no backend has the name. */
@@ -254,6 +261,12 @@ void gop_unpack(const gop_array *to, int64_t first, int64_t count, const void *f
 /* The same in the C order of the logical array. */
 void gop_pack_c_order(const gop_array *from, int64_t first, int64_t count, void *to);
 
+/* Either of them, on all threads. */
+gop_status gop_move(const gop_array *array, int64_t first, int64_t count, void *dense,
+                    int packing);
+/* Elements of the dense layout: those along a broadcast axis count once. */
+int64_t gop_array_elements(const gop_array *array);
+
 /* The thread pool (core/host/threads.c): free threads take pieces of `grain` items. The calling
  * thread works too and hears Ctrl-C between pieces: keep a piece under 20 ms. */
 gop_status gop_parallel(int64_t items, int64_t grain, gop_body body, void *argument);
@@ -278,6 +291,9 @@ void gop_threads_set(int threads); /* 0: back to the default */
 gop_status gop_interrupted(void);
 enum { GOP_HEAR = 1 << 16 };            /* items of a plain loop between two such calls */
 extern int (*gop_interrupt_hook)(void); /* set by python/module.c: 1 when an exception is set */
+/* The same for gop_host's functions of these names. */
+extern gop_status (*gop_recall_hook)(const char *key, void **made, size_t *bytes);
+extern gop_status (*gop_keep_hook)(const char *key, const void *made, size_t bytes);
 
 #ifdef __cplusplus
 }

@@ -59,12 +59,16 @@ typedef struct gop_device_info {
 
 typedef struct gop_backend gop_backend;
 
+enum { GOP_EVENTS = 4 }; /* marks of a context */
+
 typedef struct gop_ctx {
     const gop_backend *backend; /* the table of this device, where facts differ by device */
     gop_device device;
     gop_device_info info;
     int timed;    /* events stand around its launches */
     int imagined; /* a GPU that is not there, for explain alone: plans are made, nothing runs */
+    double marks[GOP_EVENTS]; /* seconds of the host's clock, for backends without `mark` */
+    struct gop_ctx *next;     /* of those that ended threads have left */
 } gop_ctx;
 
 /* ---- ladder ---- */
@@ -140,6 +144,7 @@ gop_status gop_fail(gop_status code, const char *format, ...) GOP_PRINTF(2, 3);
 
 /* Items [begin, end) for one worker, worker < gop_threads(). */
 typedef void (*gop_body)(void *argument, int64_t begin, int64_t end, int worker);
+typedef gop_status (*gop_make_context)(int ordinal, gop_ctx **made);
 typedef int (*gop_crew_body)(void *argument, int worker); /* worker 0: the calling thread */
 
 typedef struct gop_host {
@@ -153,10 +158,22 @@ typedef struct gop_host {
     gop_status (*interrupted)(void);
     void (*pack)(const gop_array *from, int64_t first, int64_t count, void *to);
     void (*unpack)(const gop_array *to, int64_t first, int64_t count, const void *from);
+    /* Either of them on all threads; and elements of the dense layout. */
+    gop_status (*move)(const gop_array *array, int64_t first, int64_t count, void *dense,
+                       int packing);
+    int64_t (*elements)(const gop_array *array);
     int (*fault)(const char *site); /* 1: pretend that this site failed */
     gop_status (*crew)(int most, gop_crew_body body, void *argument);
     int (*wanted_elsewhere)(void);
     int64_t (*array_bytes)(const gop_array *array);
+    /* The rest is as core/core.h says. */
+    gop_status (*context)(gop_backend_id id, int ordinal, gop_make_context make, gop_ctx **ctx);
+    gop_status (*check_ordinal)(const gop_backend *backend, int ordinal);
+    /* What a process keeps for later ones, by a key that says all that it depends on. Fail only
+     * where they are interrupted; NULL in programs without Python. *made, to be released, stays
+     * as it is if there is none. */
+    gop_status (*recall)(const char *key, void **made, size_t *bytes);
+    gop_status (*keep)(const char *key, const void *made, size_t bytes);
 } gop_host;
 
 #ifdef __cplusplus

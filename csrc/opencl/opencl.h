@@ -2,9 +2,7 @@
  * opencl.h - what the rows of OpenCL ladders start from: facts of a device, and a launch.
  *
  * A kernel is a file `<kernel>.cl`, which is OpenCL C 1.2, and an entry of `ladder.c` beside
- * it, its row. Other shapes of one kernel are options of its build, not copies. An operand of a
- * kernel is two arguments: a buffer, and the number of items that its first element lies behind
- * the buffer's begin.
+ * it, its row. Other shapes of one kernel are options of its build, not copies.
  */
 #ifndef GOP_OPENCL_H
 #define GOP_OPENCL_H
@@ -105,22 +103,19 @@ void gop_cl_append(char *text, size_t room, const char *format, ...) GOP_PRINTF(
 #define gop_cl_define(build, ...)                                                              \
     gop_cl_append((build)->options, sizeof(build)->options, __VA_ARGS__)
 
-/* Defines what an element is, and what its arithmetic needs: GOP_CL_DOUBLE; GOP_CL_QUOTIENTS
- * that are rounded correctly, by the device or by float64 (opencl/vector.cl); integers that
- * WRAP. GOP_BAD_TYPE, for an operation, where the device has it not. */
+/* Defines what an element is, and what its arithmetic needs besides: GOP_CL_DOUBLE;
+ * GOP_CL_QUOTIENTS that are rounded correctly, by the device or by float64 (opencl/vector.cl);
+ * integers that WRAP. GOP_BAD_TYPE, for an operation, where the device has it not. */
 enum { GOP_CL_WRAP = 16 };
 gop_status gop_cl_begin(const gop_ctx *ctx, const char *op, gop_dtype dtype, int needs,
                         gop_cl_build *build) GOP_MUST_CHECK;
 
 typedef struct gop_cl_operand {
     const gop_array *array;
-    int is_written;
     int64_t shift; /* items that it begins further on */
 } gop_cl_operand;
-#define GOP_CL_READS(array) GOP_CL_READS_AT(array, 0)
-#define GOP_CL_WRITES(array) GOP_CL_WRITES_AT(array, 0)
-#define GOP_CL_READS_AT(array, shift) ((gop_cl_operand){array, 0, shift})
-#define GOP_CL_WRITES_AT(array, shift) ((gop_cl_operand){array, 1, shift})
+#define GOP_CL_OF(array) GOP_CL_AT(array, 0)
+#define GOP_CL_AT(array, shift) ((gop_cl_operand){array, shift})
 
 /* A number or a struct; with NULL so many bytes of local memory. Of no bytes: left out. */
 typedef struct gop_cl_value {
@@ -145,8 +140,8 @@ static inline gop_cl_value gop_cl_numbers(gop_dtype dtype, int count, const doub
     return GOP_CL_BYTES((size_t)count * sizeof *narrow, narrow);
 }
 
-/* Arguments are the operands, each with its place, up to the first without an array; then the
- * values. */
+/* Arguments are the operands, up to the first without an array, each as a buffer and the number
+ * of items that it begins behind the buffer's; then the values. */
 typedef struct gop_cl_launch {
     const gop_cl_build *build;
     int64_t items, group; /* work-items, the last of whole groups of so many */

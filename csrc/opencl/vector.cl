@@ -9,7 +9,7 @@
  * COMPLEX, which has two parts: real, imaginary.
  */
 #pragma OPENCL FP_CONTRACT OFF
-#if defined(DOUBLE)
+#if defined(DOUBLE) || defined(BY_DOUBLE) || defined(PLACES)
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
 
@@ -52,7 +52,6 @@
  * double and not of float. A build asks for them where the device has them, else BY_DOUBLE: a
  * quotient of floats that is rounded to double and then to float is rounded as if once. */
 #if defined(BY_DOUBLE) && !defined(DOUBLE)
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #define QUOTIENT(n, a, b)                                                                      \
     WIDE(n, convert_float)(WIDE(n, convert_double)(a) / WIDE(n, convert_double)(b))
 #else

@@ -43,6 +43,51 @@ static int signals_pending(void)
     return raised;
 }
 
+/* ---- what backends keep from process to process: gpuops/_compile/cache.py ---- */
+
+/* The function's answer. Takes the reference to `made`. */
+static PyObject *ask_cache(const char *function, const char *key, PyObject *made)
+{
+    PyObject *ask = gop_import("gpuops._compile.cache", function);
+    PyObject *stamp = PyUnicode_DecodeUTF8(key, (Py_ssize_t)strlen(key), "replace");
+    PyObject *answer =
+        ask && stamp ? PyObject_CallFunctionObjArgs(ask, stamp, made, NULL) : NULL;
+    Py_XDECREF(ask);
+    Py_XDECREF(stamp);
+    Py_XDECREF(made);
+    return answer;
+}
+
+/* Whatever else fails, Python has ignored. */
+static gop_status answered(PyObject *answer, PyGILState_STATE state)
+{
+    const gop_status status = answer ? GOP_OK : gop_fail(GOP_INTERRUPTED, "interrupted");
+    Py_XDECREF(answer);
+    PyGILState_Release(state);
+    return status;
+}
+
+static gop_status recall(const char *key, void **made, size_t *bytes)
+{
+    const PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *const found = ask_cache("recall", key, NULL);
+    char *content;
+    Py_ssize_t count;
+    if (found && found != Py_None && PyBytes_AsStringAndSize(found, &content, &count) == 0 &&
+        (*made = gop_alloc((size_t)count))) {
+        memcpy(*made, content, (size_t)count);
+        *bytes = (size_t)count;
+    }
+    return answered(found, state);
+}
+
+static gop_status keep(const char *key, const void *made, size_t bytes)
+{
+    const PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *const copy = PyBytes_FromStringAndSize(made, (Py_ssize_t)bytes);
+    return answered(copy ? ask_cache("keep", key, copy) : NULL, state);
+}
+
 static int module_exec(PyObject *module)
 {
     /* Its static memory serves one interpreter. The slot that says so came with Python 3.12. */
@@ -61,6 +106,8 @@ static int module_exec(PyObject *module)
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (PyModule_AddFunctions(module, functions[i]) < 0) return -1;
     gop_interrupt_hook = signals_pending;
+    gop_recall_hook = recall;
+    gop_keep_hook = keep;
     gop_fault_set(getenv("GPUOPS_FAULT"));
     return 0;
 }

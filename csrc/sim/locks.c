@@ -20,8 +20,9 @@ static void give_all(void)
     for (int i = 0; i < GOP_SIM_LOCKS; i++) pthread_mutex_unlock(&gop_sim_locks[i]);
 }
 
-void gop_sim_locks_bear_forks(void)
+/* From here on a fork waits until no other thread holds one of the locks: the child lacks that
+ * thread, and could never take its lock. */
+__attribute__((constructor)) static void bear_forks(void)
 {
-    static int registered;
-    if (!registered) registered = pthread_atfork(take_all, give_all, give_all) == 0;
+    pthread_atfork(take_all, give_all, give_all);
 }

@@ -17,8 +17,4 @@ enum {
 };
 extern pthread_mutex_t gop_sim_locks[GOP_SIM_LOCKS];
 
-/* From here on a fork waits until no other thread holds one of them: the child lacks that
- * thread, and could never take its lock. */
-void gop_sim_locks_bear_forks(void);
-
 #endif

@@ -13,21 +13,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-const gop_host *gop_services;
-
-#define GOP_OP(name, stem) extern const gop_ladder gop_cuda_##name;
-#include "ops.def"
-#undef GOP_OP
+static const gop_backend sim_backend;
+#define GOP_LADDER_OF(name) gop_cuda_##name
+#define GOP_OPENED sim_backend
+#include "core/opening.inc"
 
 /* ---- the backend ---- */
-
-typedef struct sim_ctx {
-    gop_ctx base;
-    double marks[GOP_EVENTS]; /* in seconds */
-} sim_ctx;
 
 static gop_status sim_count(int *devices)
 {
@@ -62,36 +55,19 @@ static gop_status sim_info(int ordinal, gop_device_info *info)
     return GOP_OK;
 }
 
-static const gop_backend sim_backend;
-
-static pthread_key_t contexts_key;
-
-static void make_key(void)
+static gop_status make_context(int ordinal, gop_ctx **made)
 {
-    pthread_key_create(&contexts_key, free);
-}
-
-/* The contexts are allocated, because a library that is loaded late has little room for
- * thread-local variables. */
-static gop_status sim_context(int ordinal, gop_ctx **ctx)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     gop_device_info info;
     GOP_TRY(sim_info(ordinal, &info));
-    pthread_once(&once, make_key);
-    sim_ctx *contexts = pthread_getspecific(contexts_key);
-    if (!contexts) {
-        contexts = calloc(GOP_SIM_DEVICES, sizeof *contexts);
-        if (!contexts || pthread_setspecific(contexts_key, contexts) != 0) {
-            free(contexts);
-            return gop_fail(GOP_NO_MEMORY, "sim: no memory for a thread's devices");
-        }
-    }
-    gop_ctx *one = &contexts[ordinal].base;
-    if (!one->backend)
-        *one = (gop_ctx){.backend = &sim_backend, .device = {GOP_SIM, ordinal}, .info = info};
-    *ctx = one;
+    *made = malloc(sizeof **made);
+    if (!*made) return gop_fail(GOP_NO_MEMORY, "sim: no memory for a thread's devices");
+    **made = (gop_ctx){.backend = &sim_backend, .device = {GOP_SIM, ordinal}, .info = info};
     return GOP_OK;
+}
+
+static gop_status sim_context(int ordinal, gop_ctx **ctx)
+{
+    return gop_services->context(GOP_SIM, ordinal, make_context, ctx);
 }
 
 /* GPUOPS_SIM_MEMORY limits the bytes of all devices together, to show what a full one does. */
@@ -135,41 +111,16 @@ static void sim_release(gop_ctx *ctx, void *memory)
     gop_sim_memory_give(memory);
 }
 
-/* The number of distinct elements: broadcast axes count once. */
-static int64_t elements_without_repeats(const gop_array *array)
-{
-    int64_t count = 1;
-    for (int d = 0; d < array->ndim; d++)
-        if (array->strides[d] != 0) count *= array->shape[d];
-    return count;
-}
-
 static gop_status sim_upload(gop_ctx *ctx, const gop_array *device, const gop_array *host)
 {
     (void)ctx;
-    gop_services->pack(host, 0, elements_without_repeats(device), device->data);
-    return GOP_OK;
+    return gop_services->move(host, 0, gop_services->elements(host), device->data, 1);
 }
 
 static gop_status sim_download(gop_ctx *ctx, const gop_array *host, const gop_array *device)
 {
     (void)ctx;
-    gop_services->unpack(host, 0, elements_without_repeats(device), device->data);
-    return GOP_OK;
-}
-
-static gop_status sim_mark(gop_ctx *ctx, int event)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    ((sim_ctx *)ctx)->marks[event] = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-    return GOP_OK;
-}
-
-static gop_status sim_elapsed(gop_ctx *ctx, int from, int to, double *seconds)
-{
-    *seconds = ((sim_ctx *)ctx)->marks[to] - ((sim_ctx *)ctx)->marks[from];
-    return GOP_OK;
+    return gop_services->move(host, 0, gop_services->elements(host), device->data, 0);
 }
 
 static gop_status sim_sync(gop_ctx *ctx)
@@ -182,16 +133,6 @@ static gop_status sim_flush(gop_ctx *ctx)
 {
     (void)ctx; /* there are no caches to flush */
     return GOP_OK;
-}
-
-static const gop_ladder *sim_ladder(gop_op op)
-{
-    static const gop_ladder *const table[] = {
-#define GOP_OP(name, stem) &gop_cuda_##name,
-#include "ops.def"
-#undef GOP_OP
-    };
-    return table[op];
 }
 
 /* ---- kernels that Python compiles: a library each, whose path is the image ---- */
@@ -278,22 +219,11 @@ static const gop_backend sim_backend = {
     .release = sim_release,
     .upload = sim_upload,
     .download = sim_download,
-    .mark = sim_mark,
-    .elapsed = sim_elapsed,
     .sync = sim_sync,
     .flush = sim_flush,
-    .ladder = sim_ladder,
+    .ladder = ladder,
     .profile = gop_sim_profile,
     .load = sim_load,
     .launch = sim_launch,
     .unload = sim_unload,
 };
-
-__attribute__((visibility("default"))) const gop_backend *gop_backend_open(uint32_t abi,
-                                                                           const gop_host *host)
-{
-    if (abi != GOP_ABI || host->abi != GOP_ABI) return NULL;
-    gop_services = host;
-    gop_sim_locks_bear_forks();
-    return &sim_backend;
-}

@@ -1,4 +1,4 @@
-"""cache - what `compile` made before, in a folder that only its user can write.
+"""cache - what `compile` and backends made before, in a folder that only its user can write.
 
 A library that another user put there would run with this user's rights, so the folder has to be
 the user's own. Where it is not, or cannot be written, the process keeps a folder for itself.
@@ -47,6 +47,23 @@ def cached(stamp: str | None, suffix: str, make: Callable[[], bytes]) -> Path:
 def content(path: Path) -> bytes:
     """What was made, without the hash at its end."""
     return path.read_bytes()[:-_DIGEST]
+
+
+def recall(stamp: str) -> bytes | None:
+    """The program of a backend that was kept for a stamp."""
+
+    def nothing() -> bytes:
+        raise LookupError
+
+    with contextlib.suppress(LookupError, OSError):
+        return content(cached(stamp, ".cl", nothing))[len(stamp.encode()) + 1 :]
+    return None
+
+
+def keep(stamp: str, made: bytes) -> None:
+    """Keeps a backend's program for `recall`; the file begins with the stamp, to be read."""
+    with contextlib.suppress(OSError):
+        cached(stamp, ".cl", lambda: stamp.encode() + b"\0" + made)
 
 
 def _folder() -> Path | None:

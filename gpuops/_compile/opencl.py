@@ -84,7 +84,7 @@ class Module:
 
     def __init__(self, source: Source, device: Device) -> None:
         refuse_words(source.text)
-        image = f"\0{_PROLOGUE}{_with_includes(source.text, source.folder)}".encode()
+        image = f"{_PROLOGUE}{_with_includes(source.text, source.folder)}".encode()
         try:
             self._module = _core.load_module((device.backend, device.ordinal), image)
         except CompileError as error:

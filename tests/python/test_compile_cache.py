@@ -151,6 +151,26 @@ def test_without_a_stamp_nothing_is_found_again(base):
     assert not base.exists()
 
 
+def test_what_a_backend_keeps_is_found_by_its_stamp_alone(base):
+    stamp = "options \ufffd\nsource"
+    assert _compile_cache.recall(stamp) is None
+    _compile_cache.keep(stamp, b"program\0")
+    assert _compile_cache.recall(stamp) == b"program\0"
+    assert _compile_cache.recall(stamp + " ") is None
+    (file,) = (base / "gpuops").glob("*.cl")
+    assert file.read_bytes().startswith(stamp.encode() + b"\0program")
+    file.write_bytes(file.read_bytes()[:-1])
+    assert _compile_cache.recall(stamp) is None
+
+
+def test_a_backend_s_program_is_nowhere_to_be_kept(base, monkeypatch):
+    """Then there is none: no error, in the middle of a call."""
+    base.write_text("a file")
+    monkeypatch.setattr(_compile_cache.tempfile, "tempdir", str(base))
+    _compile_cache.keep("stamp", b"program")
+    assert _compile_cache.recall("stamp") is None
+
+
 # ---- whose folder it is ----
 
 

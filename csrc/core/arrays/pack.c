@@ -138,6 +138,37 @@ void gop_unpack(const gop_array *to, int64_t first, int64_t count, const void *f
     copy_items(&w, to, first, count, (char *)(uintptr_t)from, 0);
 }
 
+/* ---- on all threads ---- */
+
+typedef struct moving {
+    const gop_array *array;
+    int64_t first;
+    char *dense;
+    int packing;
+} moving;
+
+static void move_piece(void *argument, int64_t begin, int64_t end, int worker)
+{
+    const moving *const m = argument;
+    char *const dense = m->dense + begin * gop_dtype_size(m->array->dtype);
+    (void)worker;
+    if (m->packing) gop_pack(m->array, m->first + begin, end - begin, dense);
+    else gop_unpack(m->array, m->first + begin, end - begin, dense);
+}
+
+gop_status gop_move(const gop_array *array, int64_t first, int64_t count, void *dense,
+                    int packing)
+{
+    moving m = {array, first, dense, packing};
+    return gop_parallel(count, 1 << 16, move_piece, &m);
+}
+
+int64_t gop_array_elements(const gop_array *array)
+{
+    gop_array dense;
+    return (int64_t)gop_array_dense(array, &dense) / gop_dtype_size(array->dtype);
+}
+
 void gop_pack_c_order(const gop_array *from, int64_t first, int64_t count, void *to)
 {
     walk w;

@@ -34,6 +34,17 @@ int gop_array_on_host(const gop_array *array)
     return backend && !(backend->facts & GOP_OWN_MEMORY);
 }
 
+gop_status gop_check_ordinal(const gop_backend *backend, int ordinal)
+{
+    const char *const name = backend->name;
+    int count;
+    GOP_TRY(backend->count(&count));
+    if (ordinal >= 0 && ordinal < count) return GOP_OK;
+    return gop_fail(GOP_DEVICE_UNAVAILABLE,
+                    "%s: there is no device %s:%d, expected one of %s:0 to %s:%d", name, name,
+                    ordinal, name, name, count - 1);
+}
+
 static const gop_host this_host = {
     .abi = GOP_ABI,
     .fail = gop_fail,
@@ -44,11 +55,18 @@ static const gop_host this_host = {
     .interrupted = gop_interrupted,
     .pack = gop_pack,
     .unpack = gop_unpack,
+    .move = gop_move,
+    .elements = gop_array_elements,
     .fault = gop_fault,
     .crew = gop_crew,
     .wanted_elsewhere = gop_wanted_elsewhere,
     .array_bytes = gop_array_bytes,
+    .context = gop_thread_context,
+    .check_ordinal = gop_check_ordinal,
 };
+
+gop_status (*gop_recall_hook)(const char *key, void **made, size_t *bytes);
+gop_status (*gop_keep_hook)(const char *key, const void *made, size_t bytes);
 
 /* The library's backend, or NULL where it was built for another interface. */
 static const gop_backend *open_library(void *library, const gop_host *host)
@@ -73,6 +91,8 @@ gop_status gop_backend_load(const char *name, const char *path)
                         name, dlerror());
     given[id] = this_host;
     given[id].id = id;
+    given[id].recall = gop_recall_hook;
+    given[id].keep = gop_keep_hook;
     const gop_backend *const backend = open_library(library, &given[id]);
     if (!backend || strcmp(backend->name, name) != 0) {
         dlclose(library);

@@ -26,6 +26,17 @@ typedef struct gop_solve {
                             int is_zero);
 } gop_solve;
 
+/* Gives the loop's own numbers their places, of which each column has so many. */
+enum { GOP_SOLVE_NUMBERS = 5 };
+static inline void gop_solve_lay(gop_solve *s, double *number)
+{
+    s->f = number;
+    s->begun = number + s->k;
+    s->norm = number + 2 * s->k;
+    s->fresh = number + 3 * s->k;
+    s->ended = (int64_t *)(void *)(number + 4 * s->k);
+}
+
 /* The norms after m steps, and what they mean for each column; `*left` have not ended. */
 static inline gop_status gop_solve_check(const gop_solve *s, const void *iterate, int64_t m,
                                          int64_t *left)

@@ -233,4 +233,13 @@ static inline gop_grid gop_grid_choose(const gop_pairs *p, const gop_near *need,
     return best;
 }
 
+/* Whether GPUs look at near cells alone: `cost` is that, in pairs of all pairs' kernel. A pair
+ * costs more where there are few points, whose threads do not fill the device. */
+static inline int gop_are_near_pairs_few(const gop_pairs *p, double cost)
+{
+    const double n = (double)p->n, few = n < 8e4 ? 8e4 / n : 1;
+    const double pairs = n * (double)p->n2 / (p->one_set ? 2 : 1);
+    return cost * few * (p->box ? 4 : 2) + 4e7 <= pairs;
+}
+
 #endif

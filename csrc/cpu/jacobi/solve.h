@@ -153,7 +153,7 @@ static gop_status solve_norms(const gop_solve *solve)
 /* Makes the first group, whose memory every group reuses. */
 static solve_group solve_group_of(const gop_task *task, size_t steps)
 {
-    const int64_t n = task->geometry.jacobi.n, k = solve_width(task), each = 8 * k;
+    const int64_t n = task->geometry.jacobi.n, k = solve_width(task);
     const int64_t vector = n * k * gop_dtype_size(task->in[0].dtype);
     char *const base = task->scratch;
     solve_group group = {.solve = {.task = task,
@@ -168,11 +168,8 @@ static solve_group solve_group_of(const gop_task *task, size_t steps)
     group.right = solve_take(&group, base, vector);
     group.steps = solve_take(&group, base, (int64_t)steps);
     group.work = (double *)solve_take(&group, base, 8 * gop_norms_work(n, k));
-    group.solve.f = (double *)solve_take(&group, base, each);
-    group.solve.begun = (double *)solve_take(&group, base, each);
-    group.solve.norm = (double *)solve_take(&group, base, each);
-    group.solve.fresh = (double *)solve_take(&group, base, each);
-    group.solve.ended = (int64_t *)solve_take(&group, base, each);
+    double *const numbers = (double *)solve_take(&group, base, 8 * GOP_SOLVE_NUMBERS * k);
+    if (base) gop_solve_lay(&group.solve, numbers);
     return group;
 }
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/arrays/cast.h"
@@ -53,11 +52,6 @@ static const gop_ladder *const ladders[GOP_NOPS][GOP_NLEVELS] = {
 #include "ops.def"
 #undef GOP_OP
 };
-
-typedef struct cpu_ctx {
-    gop_ctx base;
-    double marks[GOP_EVENTS];
-} cpu_ctx;
 
 static gop_status cpu_count(int *devices)
 {
@@ -166,15 +160,15 @@ static gop_status cpu_info(int ordinal, gop_device_info *info)
 
 static gop_status cpu_context(int ordinal, gop_ctx **ctx)
 {
-    static _Thread_local cpu_ctx context;
+    static _Thread_local gop_ctx context;
     gop_level level = GOP_BASELINE;
     GOP_TRY(gop_level_get(&level));
     if (ordinal != 0)
         return gop_fail(GOP_BAD_ARGUMENT, "device 'cpu:%d' does not exist, expected 'cpu'",
                         ordinal);
-    context.base.backend = &gop_cpu_backend;
-    context.base.info.processors = gop_threads();
-    *ctx = &context.base;
+    context.backend = &gop_cpu_backend;
+    context.info.processors = gop_threads();
+    *ctx = &context;
     return GOP_OK;
 }
 
@@ -220,61 +214,16 @@ static void cpu_release(gop_ctx *ctx, void *memory)
 /* ---- staging: only for arrays that are not aligned to their items, and overlapping outputs
  * ---- */
 
-typedef struct transfer {
-    const gop_array *strided;
-    char *dense;
-    int64_t item;
-    int packing;
-} transfer;
-
-static void transfer_piece(void *argument, int64_t begin, int64_t end, int worker)
-{
-    const transfer *t = argument;
-    (void)worker;
-    if (t->packing) gop_pack(t->strided, begin, end - begin, t->dense + begin * t->item);
-    else gop_unpack(t->strided, begin, end - begin, t->dense + begin * t->item);
-}
-
-/* The number of elements in the dense layout: broadcast axes count once. */
-static int64_t dense_elements(const gop_array *array)
-{
-    gop_array dense;
-    return (int64_t)gop_array_dense(array, &dense) / gop_dtype_size(array->dtype);
-}
-
-static gop_status transfer_all(const gop_array *strided, void *dense, int packing)
-{
-    transfer t = {strided, dense, gop_dtype_size(strided->dtype), packing};
-    return gop_parallel(dense_elements(strided), 1 << 16, transfer_piece, &t);
-}
-
 static gop_status cpu_upload(gop_ctx *ctx, const gop_array *device, const gop_array *host)
 {
     (void)ctx;
-    return transfer_all(host, device->data, 1);
+    return gop_move(host, 0, gop_array_elements(host), device->data, 1);
 }
 
 static gop_status cpu_download(gop_ctx *ctx, const gop_array *host, const gop_array *device)
 {
     (void)ctx;
-    return transfer_all(host, device->data, 0);
-}
-
-/* ---- time ---- */
-
-static gop_status cpu_mark(gop_ctx *ctx, int event)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    ((cpu_ctx *)ctx)->marks[event] = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-    return GOP_OK;
-}
-
-static gop_status cpu_elapsed(gop_ctx *ctx, int from, int to, double *seconds)
-{
-    const cpu_ctx *context = (cpu_ctx *)ctx;
-    *seconds = context->marks[to] - context->marks[from];
-    return GOP_OK;
+    return gop_move(host, 0, gop_array_elements(host), device->data, 0);
 }
 
 static gop_status cpu_sync(gop_ctx *ctx)
@@ -338,8 +287,6 @@ const gop_backend gop_cpu_backend = {
     .release = cpu_release,
     .upload = cpu_upload,
     .download = cpu_download,
-    .mark = cpu_mark,
-    .elapsed = cpu_elapsed,
     .sync = cpu_sync,
     .flush = cpu_flush,
     .ladder = cpu_ladder,

@@ -9,14 +9,9 @@
 #include "core/choice.h"
 #include "cuda/rdf/arguments.h"
 
-/* Cells: what looking at near cells alone costs, in pairs of `guessed`, against all pairs. A
- * pair costs more where there are few points, whose threads do not fill the device. */
 static int are_near_pairs_few(const gop_ctx *, const gop_task *task, const gop_plan *plan)
 {
-    const gop_pairs *p = &task->geometry.pairs;
-    const double n = (double)p->n, few = n < 8e4 ? 8e4 / n : 1;
-    const double pairs = n * (double)p->n2 / (p->one_set ? 2 : 1);
-    return (double)plan->cost * few * (p->box ? 4 : 2) + 4e7 <= pairs;
+    return gop_are_near_pairs_few(&task->geometry.pairs, plan->cost);
 }
 
 extern const gop_row rdf_cells_row, rdf_guessed_row, rdf_persistent_row;

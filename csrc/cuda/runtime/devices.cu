@@ -97,19 +97,9 @@ static gop_status learn(int ordinal)
     return GOP_OK;
 }
 
-static gop_status check_ordinal(int ordinal)
-{
-    int count;
-    GOP_TRY(gop_cuda_count(&count));
-    if (ordinal >= 0 && ordinal < count) return GOP_OK;
-    return gop_fail(GOP_DEVICE_UNAVAILABLE,
-                    "cuda: there is no device cuda:%d, expected one of cuda:0 to cuda:%d",
-                    ordinal, count - 1);
-}
-
 gop_status gop_cuda_info(int ordinal, gop_device_info *info)
 {
-    GOP_TRY(check_ordinal(ordinal));
+    GOP_TRY(gop_services->check_ordinal(&gop_cuda_backend, ordinal));
     pthread_mutex_lock(&lock);
     const gop_status status = learn(ordinal);
     *info = devices[ordinal].info;

@@ -5,21 +5,9 @@
  */
 #include "cuda/runtime/runtime.h"
 
-const gop_host *gop_services;
-
-#define GOP_OP(name, stem) extern "C" const gop_ladder gop_cuda_##name;
-#include "ops.def"
-#undef GOP_OP
-
-static const gop_ladder *ladder(gop_op op)
-{
-    static const gop_ladder *const table[] = {
-#define GOP_OP(name, stem) &gop_cuda_##name,
-#include "ops.def"
-#undef GOP_OP
-    };
-    return table[op];
-}
+#define GOP_LADDER_OF(name) gop_cuda_##name
+#define GOP_OPENED gop_cuda_backend
+#include "core/opening.inc"
 
 /* The check of the system of jacobi_step, which the solver's call has too. */
 extern "C" gop_status gop_jacobi_step_look(gop_ctx *ctx, const gop_call *call, int *is_well,
@@ -53,11 +41,3 @@ const gop_backend gop_cuda_backend = {
     .check = gop_jacobi_step_look,
     .keep = gop_cuda_keep,
 };
-
-extern "C" __attribute__((visibility("default"))) const gop_backend *
-gop_backend_open(uint32_t abi, const gop_host *host)
-{
-    if (abi != GOP_ABI || host->abi != GOP_ABI) return NULL;
-    gop_services = host;
-    return &gop_cuda_backend;
-}

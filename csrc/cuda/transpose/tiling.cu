@@ -1,6 +1,7 @@
 /*
  * tiling.cu - which axes a tile spans, found on the host for the kernels that move tiles.
  */
+#include "core/arrays/widen.h"
 #include "cuda/transpose/planes.h"
 #include "cuda/common/item_size.h"
 #include "cuda/transpose/tiling.h"
@@ -15,19 +16,7 @@ int transpose_item(const gop_task *task)
 /* Wider items need fewer instructions, and there is an axis less. */
 int transpose_widen(const gop_task *task, gop_permutation *g)
 {
-    int item = transpose_item(task), last = g->rank - 1;
-    int64_t places = (int64_t)((uintptr_t)task->out[0].data | (uintptr_t)task->in[0].data);
-    if (g->size == 0 || g->in[last] != 1 || g->out[last] != 1) return item;
-    while (item < 16 && g->extent[last] % 2 == 0 && places % (2 * item) == 0) {
-        for (int axis = 0; axis < last; axis++)
-            if (g->in[axis] % 2 != 0 || g->out[axis] % 2 != 0) return item;
-        for (int axis = 0; axis < last; axis++) g->in[axis] /= 2, g->out[axis] /= 2;
-        g->extent[last] /= 2;
-        g->size /= 2;
-        item *= 2;
-    }
-    if (g->extent[last] == 1 && g->rank > 1) g->rank--;
-    return item;
+    return gop_permutation_widen(&task->out[0], &task->in[0], transpose_item(task), g);
 }
 
 int64_t transpose_alignment(const gop_task *task, int64_t items, int item)

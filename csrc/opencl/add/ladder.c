@@ -1,8 +1,7 @@
 /*
  * ladder.c - add, multiply_add and fma on OpenCL: plans and launch, rows, candidates.
  *
- * Floor: every input read once, the output written once. GPUs want neighbouring work-items on
- * neighbouring elements, CPUs a chunk of memory for each: the same source does not serve both.
+ * Floor: every input read once, the output written once.
  */
 #include "opencl/opencl.h"
 
@@ -20,9 +19,8 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     (void)step;
     return GOP_CL_RUN(ctx, .build = &own->build, .items = gop_ceil(own->axes.size, own->each),
                       .group = own->group,
-                      .operand = {GOP_CL_WRITES(&task->out[0]), GOP_CL_READS(&task->in[0]),
-                                  GOP_CL_READS(&task->in[1]),
-                                  GOP_CL_READS(&task->in[task->nin - 1])},
+                      .operand = {GOP_CL_OF(&task->out[0]), GOP_CL_OF(&task->in[0]),
+                                  GOP_CL_OF(&task->in[1]), GOP_CL_OF(&task->in[task->nin - 1])},
                       .value = {GOP_CL_VALUE_IF(own->has_axes, own->axes),
                                 GOP_CL_VALUE_IF(!own->has_axes, own->axes.size),
                                 GOP_CL_VALUE_IF(own->has_axes && own->each > 1, own->each)});
@@ -42,8 +40,7 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, int64_t items,
     const int64_t *const stride[] = {e->stride[0], e->stride[1], e->stride[2],
                                      e->stride[e->operands - 1]};
     GOP_TRY(gop_cl_set_axes(&own->build, "", e->rank, e->extent, 4, stride, &own->axes));
-    GOP_TRY(gop_cl_begin(ctx, op, dtype, GOP_CL_WRAP | doubles | gop_cl_doubles(dtype),
-                         &own->build));
+    GOP_TRY(gop_cl_begin(ctx, op, dtype, GOP_CL_WRAP | doubles, &own->build));
     gop_cl_define(&own->build, " -DLANES=%d -DOP_%s -DINDEX=%s",
                   (int)items * gop_cl_kinds[dtype].parts, op, gop_cl_index(e->size));
     own->each = own->group = own->has_axes = 1;
@@ -94,8 +91,8 @@ static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task, gop_plan 
                              "takes arrays without gaps that lie in memory alike, and numbers; "
                              "this call has gaps, another order or another broadcast");
     GOP_TRY(begin(ctx, task, items, plan));
-    gop_cl_define(&own->build, " -DNUMBERS=%d%s", numbers,
-                  bits % (uintptr_t)(items * item) == 0 ? " -DALIGNED" : "");
+    gop_cl_define(&own->build, " -DNUMBERS=%d -DALIGNED=%d", numbers,
+                  bits % (uintptr_t)(items * item) == 0);
     own->each = items;
     own->group = gop_cl_group(ctx, task->tune[1]);
     own->has_axes = 0;

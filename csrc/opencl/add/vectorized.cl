@@ -8,13 +8,9 @@
  */
 #include "opencl/add/element.cl"
 
-#if defined(ALIGNED)
-#define LOAD_AT(i, p, at) ((__global const V *)((p) + (at)*PARTS))[i]
-#define STORE_AT(v, i, p, at) (((__global V *)((p) + (at)*PARTS))[i] = (v))
-#else
-#define LOAD_AT(i, p, at) LOAD(i, (p) + (at)*PARTS)
-#define STORE_AT(v, i, p, at) STORE(v, i, (p) + (at)*PARTS)
-#endif
+#define AS_VECTORS(type, p, at) ((__global type *)((p) + (at)*PARTS))
+#define LOAD_AT(i, p, at)                                                                      \
+    (ALIGNED ? AS_VECTORS(const V, p, at)[i] : LOAD(i, (p) + (at)*PARTS))
 
 #define IS_NUMBER(o) (NUMBERS >> o & 1)
 /* Vector i, and the last `count` elements from the first one on. */
@@ -28,7 +24,8 @@ __kernel void add_vectorized_kernel(OPERANDS, const long size)
     const long i = (long)get_global_id(0), first = i * ITEMS;
     if (first + ITEMS <= size) {
         const V sum = of_three(WHOLE(0, i, a, a_at), WHOLE(1, i, b, b_at), WHOLE(2, i, c, c_at));
-        STORE_AT(sum, i, out, out_at);
+        if (ALIGNED) AS_VECTORS(V, out, out_at)[i] = sum;
+        else STORE(sum, i, out + out_at * PARTS);
     } else if (first < size) { /* the last ones are fewer than a vector has */
         const int count = (int)(size - first);
         scatter(of_three(LAST(0, first, a, a_at, count), LAST(1, first, b, b_at, count),

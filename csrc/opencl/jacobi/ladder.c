@@ -39,11 +39,11 @@ static gop_status copy_column(const solver *s, int64_t c, const gop_array *from,
 {
     const int64_t n = s->solve.task->geometry.jacobi.n;
     if (n == 0) return GOP_OK;
-    return GOP_CL_RUN(
-        s->ctx, .build = &s->columns, .items = n, .group = gop_cl_group(s->ctx, GROUP),
-        .operand = {GOP_CL_READS_AT(from, c * from_col), GOP_CL_WRITES_AT(to, c * to_col)},
-        .value = {GOP_CL_VALUE(n), GOP_CL_VALUE(from_row), GOP_CL_VALUE(to_row),
-                  GOP_CL_VALUE(is_zero)});
+    return GOP_CL_RUN(s->ctx, .build = &s->columns, .items = n,
+                      .group = gop_cl_group(s->ctx, GROUP),
+                      .operand = {GOP_CL_AT(from, c * from_col), GOP_CL_AT(to, c * to_col)},
+                      .value = {GOP_CL_VALUE(n), GOP_CL_VALUE(from_row), GOP_CL_VALUE(to_row),
+                                GOP_CL_VALUE(is_zero)});
 }
 
 /* A float64 array of the device, without gaps, to or from the host. */
@@ -65,12 +65,11 @@ static gop_status sum_leaves(const gop_leaf_sums *of, int64_t first, int64_t col
     const int group = gop_cl_group(s->ctx, GROUP);
     gop_array leaf = s->leaf;
     leaf.shape[0] = of->leaves * columns;
-    GOP_TRY(
-        GOP_CL_RUN(s->ctx, .build = &s->columns, .kernel = "jacobi_leaves_kernel",
-                   .items = leaf.shape[0] * group, .group = group,
-                   .operand = {GOP_CL_READS_AT(&s->vector[2], first * n), GOP_CL_WRITES(&leaf)},
-                   .value = {GOP_CL_VALUE(n), GOP_CL_VALUE(of->leaves), GOP_CL_VALUE(scale),
-                             GOP_CL_VALUE(is_largest)}));
+    GOP_TRY(GOP_CL_RUN(s->ctx, .build = &s->columns, .kernel = "jacobi_leaves_kernel",
+                       .items = leaf.shape[0] * group, .group = group,
+                       .operand = {GOP_CL_AT(&s->vector[2], first * n), GOP_CL_OF(&leaf)},
+                       .value = {GOP_CL_VALUE(n), GOP_CL_VALUE(of->leaves), GOP_CL_VALUE(scale),
+                                 GOP_CL_VALUE(is_largest)}));
     return bring(s, &leaf, of->leaf, 0);
 }
 
@@ -96,31 +95,27 @@ static solver *begin(gop_ctx *ctx, const gop_task *task)
     const int64_t leaves = gop_ceil(n, LEAF);
     const int64_t rows = task->nout > 1 ? task->out[1].shape[0] : 0;
     const gop_dtype dtype = task->in[0].dtype;
-    const size_t numbers = (size_t)((leaves + 5 + rows) * k);
+    const size_t numbers = (size_t)((leaves + rows + GOP_SOLVE_NUMBERS) * k);
     solver *const s = gop_services->alloc(sizeof *s + numbers * sizeof(double));
     if (!s) return NULL;
     double *const number = (double *)(void *)(s + 1);
     *s = (solver){
         .solve = {.task = task,
                   .k = k,
-                  .f = number,
-                  .begun = number + k,
-                  .norm = number + 2 * k,
-                  .fresh = number + 3 * k,
-                  .ended = (int64_t *)(void *)(number + 4 * k),
-                  .rows = number + 5 * k,
+                  .rows = number + leaves * k,
                   .interrupted = gop_services->interrupted,
                   .norms = norms_of_residual,
                   .put_aside = put_aside},
-        .sums = {leaves, k, gop_cl_doubles(dtype), number + (5 + rows) * k, sum_leaves},
+        .sums = {leaves, k, gop_cl_doubles(dtype), number, sum_leaves},
         .ctx = ctx,
-        .columns = {.names = &copy}};
+        .columns = {.names = &copy},
+        .leaf = gop_cl_in_scratch(task->scratch, place_of(task, 3), GOP_FLOAT64, leaves * k)};
     for (int i = 0; i < 3; i++)
         s->vector[i] = gop_cl_in_scratch(task->scratch, place_of(task, i), dtype, n * k);
-    s->leaf = gop_cl_in_scratch(task->scratch, place_of(task, 3), GOP_FLOAT64, leaves * k);
     s->solve.iterate[0] = s->vector[0].data;
     s->solve.iterate[1] = s->vector[1].data;
     s->solve.residual = s->vector[2].data;
+    gop_solve_lay(&s->solve, number + (leaves + rows) * k);
     gop_cl_define(&s->columns, "-DBASE=%s -D%s -DLANES=1 -DDOUBLE -DGROUP=%d",
                   gop_cl_kinds[dtype].base, gop_cl_kinds[dtype].word, gop_cl_group(ctx, GROUP));
     return s;

@@ -46,10 +46,9 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     return GOP_CL_RUN(
         ctx, .build = &own->build, .items = items * (own->together ? own->group : 1),
         .group = own->group,
-        .operand = {GOP_CL_READS(a), GOP_CL_READS(indices),
-                    GOP_CL_READS(p->csr ? &task->in[2] : f), GOP_CL_READS(f),
-                    GOP_CL_READS(&task->in[p->csr ? 4 : 2]), GOP_CL_WRITES(&task->out[0]),
-                    GOP_CL_WRITES(&task->out[task->nout - 1])},
+        .operand = {GOP_CL_OF(a), GOP_CL_OF(indices), GOP_CL_OF(p->csr ? &task->in[2] : f),
+                    GOP_CL_OF(f), GOP_CL_OF(&task->in[p->csr ? 4 : 2]),
+                    GOP_CL_OF(&task->out[0]), GOP_CL_OF(&task->out[task->nout - 1])},
         .value = {GOP_CL_VALUE(s),
                   gop_cl_numbers(dtype, gop_cl_kinds[dtype].parts, given->f, narrow)});
 }
@@ -69,16 +68,14 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, gop_plan *plan
 {
     const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
     const gop_jacobi *g = &task->geometry.jacobi;
-    const gop_dtype dtype = task->in[0].dtype;
     planned *const own = GOP_OWN_OF_STEP(planned, plan);
-    GOP_TRY(gop_cl_begin(ctx, "jacobi_step", dtype,
-                         gop_cl_doubles(dtype) | (p->has_alpha ? 0 : GOP_CL_QUOTIENTS),
-                         &own->build));
+    GOP_TRY(gop_cl_begin(ctx, "jacobi_step", task->in[0].dtype,
+                         p->has_alpha ? 0 : GOP_CL_QUOTIENTS, &own->build));
     own->each = 1;
     own->together = 0;
-    gop_cl_define(&own->build, " -DLANES=1 -DAXES=%d -DBOUNDARY=%d -DINDEX=%s%s%s",
-                  p->grid.axes, (int)p->grid.bc, g->index64 ? "long" : "int",
-                  p->csr ? " -DCSR" : "", p->has_alpha ? " -DALPHA" : "");
+    gop_cl_define(&own->build, " -DLANES=1 -DAXES=%d -DBOUNDARY=%d -DINDEX=%s -DALPHA=%d%s",
+                  p->grid.axes, (int)p->grid.bc, g->index64 ? "long" : "int", p->has_alpha,
+                  p->csr ? " -DCSR" : "");
     const double terms = (double)g->n * (double)terms_of_row(task);
     const double steps = terms * (double)g->k / (gop_cl_has(ctx, GOP_CL_CPU) ? 0x1p28 : 0x1p33);
     plan->steps = steps <= 1 ? 1 : steps > (double)g->n ? g->n : (int64_t)steps;
@@ -145,13 +142,12 @@ static gop_status by_rows(const gop_ctx *ctx, const gop_task *task, gop_plan *pl
     const int has_runs =
         is_cpu && is_real && is_plain && p->grid.axes && (g->a_col == 0 || g->a_col == 1);
     GOP_TRY(begin(ctx, task, plan));
-    gop_cl_define(&own->build, "%s -DWIDTH=%d%s%s",
+    gop_cl_define(&own->build, "%s -DWIDTH=%d -DPLAIN=%d%s",
                   has_vectors   ? " -DVECTORS"
                   : has_columns ? " -DCOLUMNS"
                   : has_runs    ? " -DRUNS"
                                 : "",
-                  dtype == GOP_FLOAT32 ? 8 : 4,
-                  is_plain && (!is_dense || has_vectors) ? " -DPLAIN" : "",
+                  dtype == GOP_FLOAT32 ? 8 : 4, is_plain && (!is_dense || has_vectors),
                   is_cpu ? "" : " -DALONE");
     if (p->grid.axes && k && !has_runs)
         gop_cl_define(&own->build, " -DINSIDE=%s", g->n < INT32_MAX ? "uint" : "ulong");

@@ -151,11 +151,7 @@ static void step_of_run(const struct operands o, const struct system s, T factor
         UNROLLED for (int l = 0; l < d; l++)
             if (l + d < MOST) term[l] += term[l + d];
     const VECTOR f = VECTOR_LOAD(0, o.f + i), rest = f - term[0];
-#if defined(ALPHA)
-    const VECTOR change = term[0] - f;
-#else
-    const VECTOR change = QUOTIENT(WIDTH, rest, diagonal);
-#endif
+    const VECTOR change = ALPHA ? term[0] - f : QUOTIENT(WIDTH, rest, diagonal);
     VECTOR_STORE(fma((VECTOR)factor, change, VECTOR_LOAD(0, o.x + i)), 0, o.out + i);
     if (s.has_residual) VECTOR_STORE(rest, 0, o.residual + i);
 }
@@ -216,9 +212,8 @@ __kernel void jacobi_step_rows_kernel(SYSTEM)
 {
     const struct operands o = OPERANDS;
     struct system own = s;
-#if defined(PLAIN) /* one column, all contiguous: constants */
-    own.x_row = own.f_row = own.out_row = own.residual_row = own.k = 1;
-#endif
+    if (PLAIN) /* one column, all contiguous: constants */
+        own.x_row = own.f_row = own.out_row = own.residual_row = own.k = 1;
 #if defined(VECTORS)
     own.a_col = 1;
 #endif

@@ -3,7 +3,7 @@
  *
  * Defined by the build: what a number T is (opencl/vector.cl); CSR where A is sparse, and
  * INDEX, the type of its indices; AXES of a stencil's grid, else 0, and its BOUNDARY (0
- * dirichlet, 1 periodic, 2 neumann); ALPHA where the step has one.
+ * dirichlet, 1 periodic, 2 neumann); ALPHA, 1 where the step has one.
  * docs/numerics.md states every rounding.
  */
 #include "opencl/told.h"
@@ -132,14 +132,12 @@ static T add_term(const struct operands o, const struct system s, const struct r
 static T diagonal_of(const struct operands o, const struct system s, const struct row row)
 {
     T sum = NOTHING;
-#if defined(ALPHA)
-    return sum;
-#elif defined(CSR) || AXES
-    for (long p = 0; p < row.count; p++)
+#if defined(CSR) || AXES
+    for (long p = 0; !ALPHA && p < row.count; p++)
         if (column(o, s, row, p) == row.i) sum += element(o, s, row, p);
     return sum;
 #else
-    return o.a[row.i * (s.a_row + s.a_col)];
+    return ALPHA ? sum : o.a[row.i * (s.a_row + s.a_col)];
 #endif
 }
 
@@ -157,12 +155,7 @@ static struct item item_of(const struct operands o, const struct system s, long 
 static void update(const struct operands o, const struct system s, T factor, long i, long c,
                    const struct item item, T sum, T diagonal)
 {
-    const T rest = item.f - sum;
-#if defined(ALPHA)
-    const T change = sum - item.f;
-#else
-    const T change = divide(rest, diagonal);
-#endif
+    const T rest = item.f - sum, change = ALPHA ? sum - item.f : divide(rest, diagonal);
     o.out[i * s.out_row + c * s.out_col] = multiply_add(factor, change, item.x);
     if (s.has_residual) o.residual[i * s.residual_row + c * s.residual_col] = rest;
 }

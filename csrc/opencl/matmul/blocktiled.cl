@@ -18,11 +18,7 @@
 
 enum {
     EACH = QUAD / LANES, /* numbers of a vector */
-#if defined(WHOLE)
-    W = EACH, /* numbers that are read at once */
-#else
-    W = 1,
-#endif
+    W = WHOLE ? EACH : 1, /* numbers that are read at once */
     HEIGHT = SIDE * DOWN, /* of the group's outputs */
     WIDTH = SIDE * ACROSS,
     A_LINE = HEIGHT / EACH + 1, /* vectors; with one more, stores meet different banks */
@@ -58,7 +54,7 @@ static void fetch(S *next, int count, __global const BASE *x, const struct share
         __global const BASE *const from = x + (s->at + e * s->apart) * LANES;
         const int exists = s->line + e * s->line_step < lines && s->l + e * s->l_step < left;
         BASE number[W * LANES];
-#if defined(WHOLE)
+#if WHOLE
         const WIDE(QUAD, BASE) zero = 0;
         JOIN(vstore, QUAD)(exists ? *(__global const WIDE(QUAD, BASE) *)from : zero, 0, number);
 #else

@@ -70,9 +70,9 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     const int has_tile = own->down > 1; /* else groups are work-items */
     return GOP_CL_RUN(ctx, .build = &own->build, .items = has_tile ? tiles * own->group : tiles,
                       .group = own->group,
-                      .operand = {GOP_CL_WRITES_AT(&task->out[0], shift[0]),
-                                  GOP_CL_READS_AT(&task->in[own->is_turned], shift[1]),
-                                  GOP_CL_READS_AT(&task->in[!own->is_turned], shift[2])},
+                      .operand = {GOP_CL_AT(&task->out[0], shift[0]),
+                                  GOP_CL_AT(&task->in[own->is_turned], shift[1]),
+                                  GOP_CL_AT(&task->in[!own->is_turned], shift[2])},
                       .value = {GOP_CL_VALUE_OF_AXES(3, p)});
 }
 
@@ -90,8 +90,7 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, int is_turned,
     const gop_dtype dtype = task->in[0].dtype;
     struct product *const p = &own->part;
     const int64_t *const stride[] = {g->out, is_turned ? g->b : g->a, is_turned ? g->a : g->b};
-    GOP_TRY(
-        gop_cl_begin(ctx, "matmul", dtype, GOP_CL_WRAP | gop_cl_doubles(dtype), &own->build));
+    GOP_TRY(gop_cl_begin(ctx, "matmul", dtype, GOP_CL_WRAP, &own->build));
     own->is_turned = is_turned;
     plan->launch = launch;
     gop_cl_define(&own->build, " -DSUM=%s -DLANES=%d", gop_cl_kinds[dtype].sum, lanes);
@@ -178,9 +177,9 @@ static gop_status by_private_tiles(const gop_ctx *ctx, const gop_task *task, gop
     GOP_TRY(begin(ctx, task, 0, parts, 1, plan));
     gop_cl_define(&own->build,
                   " -DSIDE=%d -DDOWN=%d -DACROSS=%d -DDEPTH=%d -DQUAD=%d -DA_ALONG=%d "
-                  "-DB_ALONG=%d%s%s",
+                  "-DB_ALONG=%d -DWHOLE=%d%s",
                   side, down, ACROSS, depth, quad, is_along(g->a_row, g->a_col),
-                  is_along(g->b_col, g->b_row), whole ? " -DWHOLE" : "",
+                  is_along(g->b_col, g->b_row), whole,
                   bytes == 4 && gop_cl_has(ctx, GOP_CL_REGISTERS) ? " -cl-nv-maxrregcount=128"
                                                                   : "");
     return GOP_OK;
@@ -210,10 +209,8 @@ static gop_status thin(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
     own->group = own->down = 1;
     own->across = strip * lanes;
     GOP_TRY(begin(ctx, task, is_high, lanes, 16, plan));
-    gop_cl_define(&own->build, " -DSTRIP=%d%s", strip,
-                  is_along    ? " -DALONG"
-                  : is_across ? " -DACROSS"
-                              : "");
+    gop_cl_define(&own->build, " -DSTRIP=%d -DALONG=%d -DACROSS=%d", strip, is_along,
+                  is_across);
     return GOP_OK;
 }
 
@@ -253,19 +250,18 @@ static gop_status launch_packed(gop_ctx *ctx, const gop_task *task, int64_t step
                           (int64_t)task->plan->scratch / sum);
     for (int is_b = 0; is_b < 2 && p.k > 0; is_b++) {
         const int64_t panels = gop_ceil(is_b ? p.n : p.m, width_of(dtype, is_b));
-        GOP_TRY(GOP_CL_RUN(ctx, .build = &own->build,
-                           .items = p.batches * panels * gop_ceil(p.k, PIECE), .group = 1,
-                           .kernel = "matmul_pack_kernel",
-                           .operand = {GOP_CL_WRITES_AT(&room, to),
-                                       GOP_CL_READS_AT(&task->in[is_b], shift[1 + is_b])},
-                           .value = {GOP_CL_VALUE_OF_AXES(3, p), GOP_CL_VALUE(is_b)}));
+        GOP_TRY(GOP_CL_RUN(
+            ctx, .build = &own->build, .items = p.batches * panels * gop_ceil(p.k, PIECE),
+            .group = 1, .kernel = "matmul_pack_kernel",
+            .operand = {GOP_CL_AT(&room, to), GOP_CL_AT(&task->in[is_b], shift[1 + is_b])},
+            .value = {GOP_CL_VALUE_OF_AXES(3, p), GOP_CL_VALUE(is_b)}));
         to += p.batches * panel_parts(dtype, &p, 0);
     }
-    return GOP_CL_RUN(
-        ctx, .build = &own->build,
-        .items = p.batches * blocks * gop_ceil(p.n, width_of(dtype, 1)), .group = 1,
-        .operand = {GOP_CL_WRITES_AT(&task->out[0], shift[0]), GOP_CL_READS(&room)},
-        .value = {GOP_CL_VALUE_OF_AXES(3, p)});
+    return GOP_CL_RUN(ctx, .build = &own->build,
+                      .items = p.batches * blocks * gop_ceil(p.n, width_of(dtype, 1)),
+                      .group = 1,
+                      .operand = {GOP_CL_AT(&task->out[0], shift[0]), GOP_CL_OF(&room)},
+                      .value = {GOP_CL_VALUE_OF_AXES(3, p)});
 }
 
 static gop_status packed(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)

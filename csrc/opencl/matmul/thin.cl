@@ -8,9 +8,7 @@
  * with a and b, and rows and columns, in each other's place.
  */
 #include "opencl/matmul/product.cl"
-#if defined(ACROSS)
 #include "opencl/block.cl"
-#endif
 
 enum { TERMS = 8 };
 
@@ -20,7 +18,6 @@ static S line(__global const BASE *b, long apart, long c, long columns)
     return widened(gather(b + c * apart, apart, (int)min((long)LANES, columns - c)));
 }
 
-#if defined(ALONG)
 /* `count` terms of all columns. */
 static void add_terms(S *sum, __global const BASE *a, __global const BASE *b, long a_col,
                       long b_row, int count, long columns)
@@ -34,15 +31,14 @@ static void add_terms(S *sum, __global const BASE *a, __global const BASE *b, lo
                                                     : line(b + t * b_row, 1, c, columns),
                                *sum);
 }
-#else
+
 /* All terms of columns c to c + LANES - 1. */
 static S all_terms(__global const BASE *a, __global const BASE *b, const struct product *p,
                    long c, long columns)
 {
     S sum = (S)0;
     long l = 0;
-#if defined(ACROSS)
-    for (; l + LANES <= p->k; l += LANES) {
+    for (; ACROSS && l + LANES <= p->k; l += LANES) {
         V row[LANES];
         UNROLLED for (int i = 0; i < LANES; i++)
             row[i] = LOAD(0, b + min(c + i, columns - 1) * p->b_col + l);
@@ -50,13 +46,11 @@ static S all_terms(__global const BASE *a, __global const BASE *b, const struct 
         UNROLLED for (int t = 0; t < LANES; t++)
             sum = add_product(widened((V)a[(l + t) * p->a_col]), widened(row[t]), sum);
     }
-#endif
     for (; l < p->k; l++)
         sum = add_product(widened((V)a[l * p->a_col]),
                           line(b + l * p->b_row, p->b_col, c, columns), sum);
     return sum;
 }
-#endif
 
 __kernel void matmul_thin_kernel(OPERANDS, const struct product p)
 {
@@ -68,17 +62,15 @@ __kernel void matmul_thin_kernel(OPERANDS, const struct product p)
     b += b_at + of.b + strip * p.b_col;
     out += out_at + of.out + i * p.out_row + strip * p.out_col;
     S sum[STRIP];
-#if defined(ALONG)
     long l = 0;
-    for (int v = 0; v < STRIP; v++) sum[v] = (S)0;
-    for (; l + TERMS <= p.k; l += TERMS)
+    for (int v = 0; ALONG && v < STRIP; v++) sum[v] = (S)0;
+    for (; ALONG && l + TERMS <= p.k; l += TERMS)
         add_terms(sum, a + l * p.a_col, b + l * p.b_row, p.a_col, p.b_row, TERMS, columns);
-    for (; l < p.k; l++)
+    for (; ALONG && l < p.k; l++)
         add_terms(sum, a + l * p.a_col, b + l * p.b_row, p.a_col, p.b_row, 1, columns);
-#else
-    for (int v = 0; v * LANES < columns; v++)
-        sum[v] = all_terms(a, b, &p, v * LANES, columns);
-#endif
+    if (!ALONG)
+        for (int v = 0; v * LANES < columns; v++)
+            sum[v] = all_terms(a, b, &p, v * LANES, columns);
     for (int v = 0; v * LANES < columns; v++)
         scatter(rounded(sum[v]), out + v * LANES * p.out_col, p.out_col,
                 (int)min((long)LANES, columns - v * LANES));

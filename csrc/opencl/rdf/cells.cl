@@ -21,13 +21,12 @@ __kernel void rdf_cells_kernel(SETS, const struct guess g, __local uint *histogr
                 const struct point q = POINT_B(j);
                 const float4 other = narrow(q, box, OF_TYPE(q.type, g));
                 int face = 1;
-#if defined(EVEN)
-                const uint place = place_of(guessed_square(mine, other, &g, &face), &g);
-                uint row = place >> g.shift;
-                face |= is_near_edge(place, &g);
-#else
-                uint row;
-#endif
+                uint row = 0;
+                if (EVEN) {
+                    const uint place = place_of(guessed_square(mine, other, &g, &face), &g);
+                    row = place >> g.shift;
+                    face |= is_near_edge(place, &g);
+                }
                 if (face) row = settled(square(p, q, box), t + t_at, c, &g);
                 atomic_inc(COUNTER(histogram, counter_of(row, me, &g) + as_uint(mine.w) +
                                                   as_uint(other.w)));

@@ -71,7 +71,7 @@ static void meet(const struct point a, const struct others b, int j, int j1,
         const VECTOR r2 = squares(a, VECTOR_LOAD(p), VECTOR_LOAD(p + b.room),
                                   VECTOR_LOAD(p + 2 * b.room), box, &doubt);
         const INTS is_there = JOIN(vload, WIDTH)(0, numbers) < j1 - j;
-#if defined(EVEN)
+#if EVEN
         const INTS inside = AS_INTS((r2 >= first) & (r2 < last)) & is_there;
         const FLOATS x = sqrt(AS_FLOATS(r2)) * c.scale + c.shift;
         const FLOATS edge = (x + 0x1.8p23f) - 0x1.8p23f, past = x - edge;
@@ -87,13 +87,11 @@ static void meet(const struct point a, const struct others b, int j, int j1,
         if (any(AS_INTS(doubt) & is_there))
             settle(a, b, j, min(WIDTH, j1 - j), t, c, box, bin);
 #endif
-#if defined(TYPED)
-        for (int l = 0; l < min(WIDTH, j1 - j); l++)
+        UNROLLED for (int l = 0; !TYPED && l < WIDTH; l++)
+            histogram[l % COPIES * size + bin[l]]++;
+        for (int l = 0; TYPED && l < min(WIDTH, j1 - j); l++)
             histogram[l % COPIES * size + bin[l] +
                       row_of(a.type, b.types[j + l], c.types) * (c.bins + 1)]++;
-#else
-        UNROLLED for (int l = 0; l < WIDTH; l++) histogram[l % COPIES * size + bin[l]]++;
-#endif
     }
 }
 
@@ -106,7 +104,7 @@ __kernel void rdf_chunked_kernel(SETS, __local uint *histogram)
     const struct others others = {b + b_at, b_types + b_types_at, grid.room[1]};
     t += t_at;
     for (int k = 0; k < COPIES * size; k++) histogram[k] = 0;
-#if defined(ONE)
+#if ONE
     for (int tile = c.one_set ? begin : 0; tile < c.n2; tile += TILE)
         for (int i = begin; i < end; i++) {
             const int j = c.one_set ? max(tile, i + 1) : tile;

@@ -8,7 +8,7 @@
 #include "opencl/rdf/near.cl"
 
 /* Point p of the work-item, number i, with point q, number j. ITSELF: only if j comes later. */
-#if defined(EVEN)
+#if EVEN
 #define AT_ONCE 4
 #define MEET(ITSELF)                                                                           \
     {                                                                                          \

@@ -2,8 +2,7 @@
  * ladder.c - rdf on OpenCL: plans and launches, rows, candidates.
  *
  * The floor is arithmetic, about ten operations a pair. What makes it hard is the histogram:
- * all work-items increment the same few counters. GPUs bring those to local memory, a CPU to
- * each work-item.
+ * all work-items increment the same few counters.
  */
 #include <string.h>
 
@@ -51,8 +50,8 @@ static double plan_sorting(const gop_ctx *ctx, const gop_task *task,
     gop_grid g = {.n = {1, 1, 1}, .span = 1, .cost = INFINITY};
     if (costs) g = gop_grid_choose(p, &near, costs);
     own->cells = g.n[0] * g.n[1] * g.n[2];
-    gop_cl_define(&own->build, " -DGROUP=%d%s", gop_cl_group(ctx, SCANNED),
-                  own->cells == 1 ? " -DONE" : "");
+    gop_cl_define(&own->build, " -DGROUP=%d -DONE=%d", gop_cl_group(ctx, SCANNED),
+                  own->cells == 1);
     own->grid.room[0] = (int)p->n + BEHIND;
     own->grid.room[1] = (int)(p->one_set ? p->n : p->n2) + BEHIND;
     own->places.is_box = p->box != 0;
@@ -93,7 +92,7 @@ static gop_status prepare(gop_ctx *ctx, const gop_task *task, const struct call 
     const int group = gop_cl_group(ctx, 64);
     if (call->counters > 0)
         GOP_TRY(GOP_CL_RUN(ctx, .build = &own->build, .items = call->counters, .group = group,
-                           .operand = {GOP_CL_WRITES(&task->out[0])},
+                           .operand = {GOP_CL_OF(&task->out[0])},
                            .value = {GOP_CL_VALUE(*call)}));
     if (p->n == 0 || p->n2 == 0) return GOP_OK;
     for (int k = 0; k <= !p->one_set; k++) {
@@ -103,10 +102,10 @@ static gop_status prepare(gop_ctx *ctx, const gop_task *task, const struct call 
         const struct set set = {k ? p->row2 : p->row,  k ? p->col2 : p->col,
                                 types->strides[0] / 4, own->grid.room[k] - BEHIND,
                                 own->grid.room[k],     own->cells};
-        const gop_cl_operand points = GOP_CL_READS(&task->in[k ? 2 : 0]);
-        const gop_cl_operand key = GOP_CL_WRITES_AT(ints, at[KEY]);
-        const gop_cl_operand rank = GOP_CL_WRITES_AT(ints, at[RANK]);
-        const gop_cl_operand start = GOP_CL_WRITES_AT(ints, at[START]);
+        const gop_cl_operand points = GOP_CL_OF(&task->in[k ? 2 : 0]);
+        const gop_cl_operand key = GOP_CL_AT(ints, at[KEY]);
+        const gop_cl_operand rank = GOP_CL_AT(ints, at[RANK]);
+        const gop_cl_operand start = GOP_CL_AT(ints, at[START]);
         const gop_cl_launch step[] = {
             {.kernel = "rdf_zero_kernel", .items = own->cells + 1, .operand = {start}},
             {.kernel = "rdf_place_kernel",
@@ -116,10 +115,9 @@ static gop_status prepare(gop_ctx *ctx, const gop_task *task, const struct call 
             {.kernel = "rdf_scan_kernel", .items = 1, .group = SCANNED, .operand = {start}},
             {.kernel = "rdf_scatter_kernel",
              .items = set.room,
-             .operand = {points, GOP_CL_READS(types), key, rank, start,
-                         GOP_CL_WRITES_AT(sorted, at[POINTS]),
-                         GOP_CL_WRITES_AT(ints, at[TYPES]),
-                         GOP_CL_WRITES_AT(ints, at[SORTED_KEY])}}};
+             .operand = {points, GOP_CL_OF(types), key, rank, start,
+                         GOP_CL_AT(sorted, at[POINTS]), GOP_CL_AT(ints, at[TYPES]),
+                         GOP_CL_AT(ints, at[SORTED_KEY])}}};
         for (int i = own->cells > 1 ? 0 : 3; i < 4; i++) {
             gop_cl_launch l = step[i];
             l.build = &own->build;
@@ -173,12 +171,10 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     return GOP_CL_RUN(
         ctx, .build = &own->build,
         .items = r.blocks * gop_ceil(r.j1 - r.j0, own->chunk) * own->group, .group = own->group,
-        .operand = {GOP_CL_READS_AT(&sorted, at[0][POINTS]),
-                    GOP_CL_READS_AT(&ints, at[0][TYPES]),
-                    GOP_CL_READS_AT(&ints, at[0][SORTED_KEY]),
-                    GOP_CL_READS_AT(&sorted, at[1][POINTS]),
-                    GOP_CL_READS_AT(&ints, at[1][TYPES]), GOP_CL_READS_AT(&ints, at[1][START]),
-                    GOP_CL_READS(&task->in[1]), GOP_CL_WRITES(out)},
+        .operand = {GOP_CL_AT(&sorted, at[0][POINTS]), GOP_CL_AT(&ints, at[0][TYPES]),
+                    GOP_CL_AT(&ints, at[0][SORTED_KEY]), GOP_CL_AT(&sorted, at[1][POINTS]),
+                    GOP_CL_AT(&ints, at[1][TYPES]), GOP_CL_AT(&ints, at[1][START]),
+                    GOP_CL_OF(&task->in[1]), GOP_CL_OF(out)},
         .value = {GOP_CL_VALUE(call), gop_cl_numbers(dtype, 12, box, narrow), GOP_CL_VALUE(r),
                   GOP_CL_VALUE(own->sorted.grid), GOP_CL_VALUE_IF(own->guess.rows, own->guess),
                   GOP_CL_BYTES(own->histogram, NULL)});
@@ -193,7 +189,6 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, int64_t group,
 {
     const int64_t count = GOP_FRAMES(task)->count;
     const gop_pairs *p = &task->geometry.pairs;
-    const gop_dtype dtype = task->in[0].dtype;
     planned *const own = GOP_OWN(planned, plan);
     if (count > 1)
         return gop_cl_refuse(&own->build, "takes one frame at a time, got %lld",
@@ -202,9 +197,9 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, int64_t group,
         task->out[0].shape[0] * p->bins > INT32_MAX / 2)
         return gop_cl_refuse(&own->build,
                              "takes sets of up to 2^30 points and as many counters");
-    GOP_TRY(gop_cl_begin(ctx, "rdf", dtype,
-                         gop_cl_doubles(dtype) | (p->box ? GOP_CL_QUOTIENTS : 0), &own->build));
-    gop_cl_define(&own->build, " -DLANES=1 -DBOX=%d%s", p->box, p->types ? " -DTYPED" : "");
+    GOP_TRY(gop_cl_begin(ctx, "rdf", task->in[0].dtype, p->box ? GOP_CL_QUOTIENTS : 0,
+                         &own->build));
+    gop_cl_define(&own->build, " -DLANES=1 -DBOX=%d -DTYPED=%d", p->box, p->types > 0);
     *own = (planned){.build = own->build, .group = gop_cl_group(ctx, group)};
     own->each = (int64_t)own->group * held;
     own->sorted.build = own->build;
@@ -263,9 +258,8 @@ static gop_status plan_counters(const gop_ctx *ctx, const gop_task *task, planne
     int copies = COPIES;
     while (copies > 1 && copies * counters > ROOM) copies /= 2;
     own->histogram = (size_t)(counters * copies);
-    gop_cl_define(&own->build, " -DGROUP=%d -DCOPIES=%d%s%s", own->group, copies,
-                  is_even ? " -DEVEN" : "",
-                  gop_cl_has(ctx, GOP_CL_REGISTERS) ? " -DNVIDIA" : "");
+    gop_cl_define(&own->build, " -DGROUP=%d -DCOPIES=%d -DEVEN=%d%s", own->group, copies,
+                  is_even, gop_cl_has(ctx, GOP_CL_REGISTERS) ? " -DNVIDIA" : "");
     return gop_cl_need_group(ctx, &own->build, own->group,
                              counters * copies + TILE * own->group + OWN);
 }
@@ -336,9 +330,8 @@ static gop_status chunked(const gop_ctx *ctx, const gop_task *task, gop_plan *pl
     const int has_room = bytes <= COPIED * 4 && COPIES * bytes <= ctx->info.shared_per_block;
     const int copies = has_room ? COPIES : 1;
     own->histogram = (size_t)(bytes * copies);
-    gop_cl_define(&own->build, " -DWIDTH=%d -DCOPIES=%d%s%s",
-                  task->tune[1] ? (int)task->tune[1] : width, copies, one ? " -DONE" : "",
-                  p->uniform ? " -DEVEN" : "");
+    gop_cl_define(&own->build, " -DWIDTH=%d -DCOPIES=%d -DONE=%d -DEVEN=%d",
+                  task->tune[1] ? (int)task->tune[1] : width, copies, one, p->uniform);
     const double all = (double)p->n * (double)p->n2;
     set_steps_of_points(task, (one ? all : plan->cost) / 0x1p27, plan);
     own->each =
@@ -351,11 +344,8 @@ static gop_status chunked(const gop_ctx *ctx, const gop_task *task, gop_plan *pl
 /* As the cuda backend decides it. */
 static int are_near_pairs_few(const gop_ctx *ctx, const gop_task *task, const gop_plan *plan)
 {
-    const gop_pairs *p = &task->geometry.pairs;
-    const double n = (double)p->n, few = n < 8e4 ? 8e4 / n : 1;
-    const double pairs = n * (double)p->n2 / (p->one_set ? 2 : 1);
     (void)ctx;
-    return (double)plan->cost * few * (p->box ? 4 : 2) + 4e7 <= pairs;
+    return gop_are_near_pairs_few(&task->geometry.pairs, plan->cost);
 }
 
 /* clang-format off */

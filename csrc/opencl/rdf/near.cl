@@ -18,13 +18,8 @@ struct guess {
     float ax, bx, by, cx, cy, cz, per_ax, per_by, per_cz, face_y, face_z;
 };
 
-#if defined(TYPED)
-#define TYPES(c) (c).types
-#define OF_TYPE(type, g) ((uint)(type) * (uint)(g).rows * (COPIES * 4))
-#else
-#define TYPES(c) 1
-#define OF_TYPE(type, g) 0
-#endif
+#define TYPES(c) (TYPED ? (c).types : 1)
+#define OF_TYPE(type, g) (TYPED ? (uint)(type) * (uint)(g).rows * (COPIES * 4) : 0)
 
 /* Relative to the middle of all; with it, where the counters of its type begin. */
 static float4 narrow(struct point p, const struct box box, uint of_type)
@@ -85,12 +80,9 @@ static int is_near_edge(uint place, const struct guess *g)
 /* Of an r2 that the definition gave. */
 static uint settled(BASE r2, __global const BASE *t, const struct call c, const struct guess *g)
 {
-#if defined(EVEN)
+    if (!EVEN) return (uint)bin_of(r2, t, c.bins, (int)g->outside);
     const uint place = place_of((float)r2, g), row = place >> g->shift;
     return row - (is_near_edge(place, g) && row >= g->first && r2 < t[row - g->first]);
-#else
-    return (uint)bin_of(r2, t, c.bins, (int)g->outside);
-#endif
 }
 
 #define COUNTER(histogram, at) ((__local uint *)((__local uchar *)(histogram) + (at)))

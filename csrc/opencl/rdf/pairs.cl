@@ -1,8 +1,8 @@
 /*
  * pairs.cl - points, the definition of r2 for a pair of them, its bin and its counter.
  *
- * Defined by the build: BASE, the points' type; BOX, 0 none, 1 right-angled, 2 triclinic; TYPED
- * where points have types. docs/numerics.md states every rounding.
+ * Defined by the build: BASE, the points' type; BOX, 0 none, 1 right-angled, 2 triclinic; TYPED,
+ * 1 where points have types, else 0. docs/numerics.md states every rounding.
  */
 #include "opencl/told.h"
 #include "opencl/vector.cl"
@@ -29,13 +29,7 @@ struct point {
 static struct point point_at(__global const BASE *p, long room, __global const int *types,
                              long i)
 {
-    return (struct point){p[i], p[i + room], p[i + 2 * room],
-#if defined(TYPED)
-                             types[i]
-#else
-                             0
-#endif
-    };
+    return (struct point){p[i], p[i + room], p[i + 2 * room], TYPED ? types[i] : 0};
 }
 
 /* 1.5 * 2^23 or 2^52: what is added to it is rounded to an integer. */
@@ -94,12 +88,8 @@ static int bin_of(BASE r2, __global const BASE *t, int bins, int none)
 /* Row of the unordered pair of types (s, t) in the order (0,0) (0,1) .. (1,1) .. */
 static int row_of(int s, int t, int types)
 {
-#if defined(TYPED)
     const int low = min(s, t), high = max(s, t);
-    return low * types - low * (low - 1) / 2 + high - low;
-#else
-    return 0;
-#endif
+    return TYPED ? low * types - low * (low - 1) / 2 + high - low : 0;
 }
 
 /* Adds to a counter of 64 bits by atomics of 32, which every device has: where the low half

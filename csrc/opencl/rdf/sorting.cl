@@ -5,9 +5,8 @@
  * The order within a cell is left to chance: whole numbers do not show it. With one cell, ONE,
  * points stay in their order, which needs no float64: so those of all kernels lie alike.
  */
-#if !defined(ONE)
+#if !ONE
 #define PLACES
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
 #include "opencl/rdf/pairs.cl"
 
@@ -17,7 +16,7 @@ __kernel void rdf_zero_kernel(TO(int, start), const struct set set)
     if (k <= set.cells) start[start_at + k] = 0;
 }
 
-#if !defined(ONE)
+#if !ONE
 /* As gop_grid_place. */
 static int place_of(const struct places g, int axis, double s)
 {
@@ -84,23 +83,18 @@ __kernel void rdf_scatter_kernel(FROM(BASE, p), FROM(int, types), FROM(int, key)
     const int i = (int)get_global_id(0), n = set.n;
     if (i >= set.room) return;
     int to = i, cell = 0;
-#if defined(ONE)
-    if (i == 0) {
+    if (ONE && i == 0) {
         start[start_at] = 0;
         start[start_at + 1] = n;
-    }
-#else
-    if (i < n) {
+    } else if (!ONE && i < n) {
         cell = key[key_at + i];
         to = start[start_at + cell] + rank[rank_at + i];
     }
-#endif
     for (int axis = 0; axis < 3; axis++)
         sorted[sorted_at + axis * set.room + to] =
             i < n ? p[p_at + i * set.row + axis * set.col] : 0;
-#if defined(TYPED)
-    sorted_types[sorted_types_at + to] = i < n ? types[types_at + i * set.type_row] : 0;
-#endif
+    if (TYPED)
+        sorted_types[sorted_types_at + to] = i < n ? types[types_at + i * set.type_row] : 0;
     if (i < n) sorted_key[sorted_key_at + to] = cell;
 }
 

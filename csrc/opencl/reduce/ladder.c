@@ -123,10 +123,10 @@ static gop_status plan_job(const gop_ctx *ctx, const gop_task *task, gop_reduce_
     gop_cl_define(&job->build, " -DITEMS=%d -DLANES=%d -DRLANES=%d ", job->items,
                   job->items * parts, job->items * m.pairs);
     job->shared = strlen(job->build.options);
-    GOP_TRY(gop_cl_begin(ctx, names_of[op], dtype,
-                         (by_double ? GOP_CL_DOUBLE : gop_cl_doubles(dtype)) |
-                             (op == GOP_MEAN ? GOP_CL_QUOTIENTS : 0),
-                         &job->build));
+    GOP_TRY(
+        gop_cl_begin(ctx, names_of[op], dtype,
+                     (by_double ? GOP_CL_DOUBLE : 0) | (op == GOP_MEAN ? GOP_CL_QUOTIENTS : 0),
+                     &job->build));
     gop_cl_define(&job->build, " -D%s -DACC=%s -DOUT=%s -DINDEX=%s -DROOT_GROUP=%d", m.word,
                   m.accumulator, m.out, gop_cl_index(gop_larger(s->outputs, s->count)),
                   job->group);
@@ -150,12 +150,12 @@ static gop_status run_job(gop_ctx *ctx, const reduce_job *job, const gop_array *
     static const gop_cl_names names = {.source = "reduce/root", .kernel = "reduce_root_kernel"};
     gop_cl_build root = {&names, ""};
     struct work work = job->work;
-    gop_cl_launch l = {.build = &job->build,
-                       .items = job->groups * job->group,
-                       .group = job->group,
-                       .operand = {GOP_CL_WRITES(out), GOP_CL_READS(in), GOP_CL_READS(mask),
-                                   GOP_CL_WRITES(scratch)},
-                       .value = {GOP_CL_VALUE_OF_AXES(3, job->shape), GOP_CL_VALUE(work)}};
+    gop_cl_launch l = {
+        .build = &job->build,
+        .items = job->groups * job->group,
+        .group = job->group,
+        .operand = {GOP_CL_OF(out), GOP_CL_OF(in), GOP_CL_OF(mask), GOP_CL_OF(scratch)},
+        .value = {GOP_CL_VALUE_OF_AXES(3, job->shape), GOP_CL_VALUE(work)}};
     GOP_TRY(gop_cl_run(ctx, &l));
     if (work.nodes <= 1) return GOP_OK;
     work.team = work.each = 1;
@@ -233,12 +233,10 @@ static gop_status sum_groups(gop_ctx *ctx, const gop_task *task, const gop_array
 {
     const reduce_job *const own = GOP_OWN(const reduce_job, task->plan);
     gop_cl_build build = own->build;
-    gop_cl_define(&build, "-DT=%s -DR=%s -DGROUP=%d%s", gop_cl_kinds[from->dtype].base,
-                  gop_cl_kinds[to->dtype].base, own->group,
-                  to->dtype == GOP_FLOAT64 ? " -DDOUBLE" : "");
+    gop_cl_define(&build, " -DT=%s -DR=%s -DGROUP=%d", gop_cl_kinds[from->dtype].base,
+                  gop_cl_kinds[to->dtype].base, own->group);
     return GOP_CL_RUN(ctx, .build = &build, .items = groups * own->group, .group = own->group,
-                      .operand = {GOP_CL_WRITES(to), GOP_CL_READS(from)},
-                      .value = {GOP_CL_VALUE(n)});
+                      .operand = {GOP_CL_OF(to), GOP_CL_OF(from)}, .value = {GOP_CL_VALUE(n)});
 }
 
 /* Sums of groups, then their sum; or, without scratch memory, one launch of groups that all add
@@ -264,14 +262,12 @@ static gop_status by_adding_groups(const gop_ctx *ctx, const gop_task *task, gop
     const gop_reduction *const g = &task->geometry.reduction;
     const gop_reduce_params *const params = &task->call->params.reduce;
     reduce_job *const own = GOP_OWN(reduce_job, plan);
-    gop_cl_build unused = {0};
     if (params->op != GOP_SUM || params->has_where || params->has_initial)
         return gop_cl_refuse(&own->build, "only sums, without where or initial");
     if (g->outputs != 1 || g->count == 0 || g->reduced > 1 ||
         (g->reduced == 1 && g->in[0] != 1))
         return gop_cl_refuse(&own->build, "sums one whole contiguous array that is not empty");
-    GOP_TRY(gop_cl_begin(ctx, "sum", task->in[0].dtype, gop_cl_doubles(task->in[0].dtype),
-                         &unused));
+    GOP_TRY(gop_cl_begin(ctx, "sum", task->in[0].dtype, 0, &own->build));
     own->groups = gop_smaller(gop_ceil(g->count, EACH), ctx->info.processors * GROUPS);
     own->group = 1;
     while (own->group * 2 <= gop_cl_group(ctx, task->tune[0])) own->group *= 2;

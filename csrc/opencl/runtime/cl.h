@@ -71,7 +71,6 @@ enum {
     CL_QUEUE_PROFILING_ENABLE = 1 << 1,
     CL_MEM_READ_WRITE = 1 << 0,
     CL_MEM_USE_HOST_PTR = 1 << 3,
-    CL_MAP_READ = 1 << 0,
     CL_PROGRAM_BINARY_SIZES = 0x1165,
     CL_PROGRAM_BINARIES = 0x1166,
     CL_PROGRAM_KERNEL_NAMES = 0x1168,
@@ -90,9 +89,11 @@ enum {
     CL_PROFILING_COMMAND_END = 0x1283,
 };
 
-/* How the arguments end of functions that ask, and of those that fill a queue. */
+/* How the arguments end of functions that ask, and of those that fill a queue; a function that
+ * is called back, with its argument: always NULL here. */
 #define ASKED cl_uint, size_t, void *, size_t *
 #define EVENTS cl_uint, const cl_event *, cl_event *
+#define CALLED void (*)(void), void *
 
 /* Every entry point: X(result, name, arguments). */
 #define GOP_CL_FUNCTIONS(X)                                                                    \
@@ -101,8 +102,7 @@ enum {
     X(cl_int, clGetDeviceIDs, (cl_platform, cl_flags, cl_uint, cl_device *, cl_uint *))        \
     X(cl_int, clGetDeviceInfo, (cl_device, ASKED))                                             \
     X(cl_context, clCreateContext,                                                             \
-      (const intptr_t *, cl_uint, const cl_device *,                                           \
-       void (*)(const char *, const void *, size_t, void *), void *, cl_int *))                \
+      (const intptr_t *, cl_uint, const cl_device *, CALLED, cl_int *))                        \
     X(cl_queue, clCreateCommandQueue, (cl_context, cl_device, cl_flags, cl_int *))             \
     X(cl_int, clReleaseCommandQueue, (cl_queue))                                               \
     X(cl_int, clFinish, (cl_queue))                                                            \
@@ -115,9 +115,6 @@ enum {
       (cl_queue, cl_mem, cl_bool, size_t, size_t, const void *, EVENTS))                       \
     X(cl_int, clEnqueueFillBuffer,                                                             \
       (cl_queue, cl_mem, const void *, size_t, size_t, size_t, EVENTS))                        \
-    X(void *, clEnqueueMapBuffer,                                                              \
-      (cl_queue, cl_mem, cl_bool, cl_flags, size_t, size_t, EVENTS, cl_int *))                 \
-    X(cl_int, clEnqueueUnmapMemObject, (cl_queue, cl_mem, void *, EVENTS))                     \
     X(cl_int, clEnqueueMarkerWithWaitList, (cl_queue, EVENTS))                                 \
     X(cl_int, clGetEventProfilingInfo, (cl_event, ASKED))                                      \
     X(cl_int, clReleaseEvent, (cl_event))                                                      \
@@ -126,9 +123,7 @@ enum {
     X(cl_program, clCreateProgramWithBinary,                                                   \
       (cl_context, cl_uint, const cl_device *, const size_t *, const unsigned char **,         \
        cl_int *, cl_int *))                                                                    \
-    X(cl_int, clBuildProgram,                                                                  \
-      (cl_program, cl_uint, const cl_device *, const char *, void (*)(cl_program, void *),     \
-       void *))                                                                                \
+    X(cl_int, clBuildProgram, (cl_program, cl_uint, const cl_device *, const char *, CALLED))  \
     X(cl_int, clGetProgramInfo, (cl_program, ASKED))                                           \
     X(cl_int, clGetProgramBuildInfo, (cl_program, cl_device, ASKED))                           \
     X(cl_int, clReleaseProgram, (cl_program))                                                  \

@@ -85,37 +85,16 @@ static cl_ulong ask(cl_device id, cl_uint what)
     return value;
 }
 
-static void fill_info(gop_cl_device *d)
-{
-    gop_device_info *const info = &d->info; /* of zeros */
-    ask_text(d->id, CL_DEVICE_NAME, info->name, sizeof info->name);
-    info->processors = (int)ask(d->id, CL_DEVICE_MAX_COMPUTE_UNITS);
-    const int most = (int)ask(d->id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
-    info->max_threads_per_block = most ? most : 1;
-    info->shared_per_block = (int64_t)ask(d->id, CL_DEVICE_LOCAL_MEM_SIZE);
-    info->memory = (int64_t)ask(d->id, CL_DEVICE_GLOBAL_MEM_SIZE);
-    info->memory_free = -1;
-    if (!gop_services->fault("opencl.caches"))
-        info->l2 = (int64_t)ask(d->id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
-    info->clock = 1e6 * (double)ask(d->id, CL_DEVICE_MAX_CLOCK_FREQUENCY);
-    snprintf(info->detail, sizeof info->detail, "%s of %.100s, driver %s, %s%s",
-             d->facts & GOP_CL_CPU ? "CPU" : "GPU", d->platform, d->driver, d->version,
-             d->facts & GOP_CL_DOUBLE ? "" : ", no float64");
-}
-
 /* Fills a device, or returns 0 for one that kernels cannot be built for. */
 static int learn(cl_device id, const char *platform, gop_cl_device *d)
 {
-    memset(d, 0, sizeof *d);
-    d->id = id;
+    static char extensions[1 << 14]; /* with the lock held */
+    char version[64];
+    gop_device_info *const info = &d->info;
     if (!ask(id, CL_DEVICE_AVAILABLE) || !ask(id, CL_DEVICE_COMPILER_AVAILABLE) ||
         !ask(id, CL_DEVICE_ENDIAN_LITTLE))
         return 0;
-    static char extensions[1 << 14]; /* with the lock held */
-    ask_text(id, CL_DEVICE_EXTENSIONS, extensions, sizeof extensions);
-    snprintf(d->platform, sizeof d->platform, "%s", platform);
-    ask_text(id, CL_DRIVER_VERSION, d->driver, sizeof d->driver);
-    ask_text(id, CL_DEVICE_VERSION, d->version, sizeof d->version);
+    *d = (gop_cl_device){.id = id};
     const cl_ulong floats = ask(id, CL_DEVICE_SINGLE_FP_CONFIG);
     if (ask(id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) d->facts |= GOP_CL_CPU;
     if (ask(id, CL_DEVICE_DOUBLE_FP_CONFIG) && !gop_services->fault("opencl.double"))
@@ -123,16 +102,31 @@ static int learn(cl_device id, const char *platform, gop_cl_device *d)
     if (floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT &&
         !gop_services->fault("opencl.quotients"))
         d->facts |= GOP_CL_QUOTIENTS;
+    ask_text(id, CL_DEVICE_EXTENSIONS, extensions, sizeof extensions);
     if (strstr(extensions, "cl_nv_compiler_options")) d->facts |= GOP_CL_REGISTERS;
     d->keeps_subnormals = floats & CL_FP_DENORM && !gop_services->fault("opencl.subnormals");
     d->shares_memory = d->facts & GOP_CL_CPU && ask(id, CL_DEVICE_HOST_UNIFIED_MEMORY) &&
-                       !gop_services->fault("opencl.sharing"); /* then it is used as a GPU is */
+                       !gop_services->fault("opencl.sharing");
     /* PoCL keeps what it has compiled, and compiles all kernels of a program once more for its
      * bytes, which doubles the time of a first call. */
     const char *const cache = getenv("POCL_KERNEL_CACHE");
     d->keeps_programs = strcmp(platform, "Portable Computing Language") == 0 &&
                         !(cache && strcmp(cache, "0") == 0);
-    fill_info(d);
+    ask_text(id, CL_DRIVER_VERSION, d->driver, sizeof d->driver);
+    ask_text(id, CL_DEVICE_VERSION, version, sizeof version);
+    ask_text(id, CL_DEVICE_NAME, info->name, sizeof info->name);
+    info->processors = (int)ask(id, CL_DEVICE_MAX_COMPUTE_UNITS);
+    info->max_threads_per_block =
+        (int)gop_larger((int64_t)ask(id, CL_DEVICE_MAX_WORK_GROUP_SIZE), 1);
+    info->shared_per_block = (int64_t)ask(id, CL_DEVICE_LOCAL_MEM_SIZE);
+    info->memory = (int64_t)ask(id, CL_DEVICE_GLOBAL_MEM_SIZE);
+    info->memory_free = -1;
+    if (!gop_services->fault("opencl.caches"))
+        info->l2 = (int64_t)ask(id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
+    info->clock = 1e6 * (double)ask(id, CL_DEVICE_MAX_CLOCK_FREQUENCY);
+    snprintf(info->detail, sizeof info->detail, "%s of %.100s, driver %s, %s%s",
+             d->facts & GOP_CL_CPU ? "CPU" : "GPU", platform, d->driver, version,
+             d->facts & GOP_CL_DOUBLE ? "" : ", no float64");
     return 1;
 }
 
@@ -142,7 +136,7 @@ static void add_devices_of(cl_platform platform, cl_flags type)
     cl_uint count = 0;
     char name[256] = "";
     gop_cl.clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name - 1, name, NULL);
-    if (gop_cl_fault("opencl.clGetDeviceIDs", NULL) ||
+    if (gop_cl_fault("opencl.clGetDeviceIDs") ||
         gop_cl.clGetDeviceIDs(platform, type, DEVICES, found, &count) != CL_SUCCESS)
         return;
     for (cl_uint i = 0; i < count && i < DEVICES && device_count < DEVICES; i++)
@@ -156,7 +150,7 @@ static gop_status enumerate(void)
     cl_uint count = 0;
     static const cl_flags types[] = {CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_CPU};
     cl_int code = CL_OUT_OF_RESOURCES;
-    if (!gop_cl_fault("opencl.clGetPlatformIDs", NULL))
+    if (!gop_cl_fault("opencl.clGetPlatformIDs"))
         code = gop_cl.clGetPlatformIDs(PLATFORMS, platforms, &count);
     for (int t = 0; t < 2 && code == CL_SUCCESS; t++)
         for (cl_uint p = 0; p < count && p < PLATFORMS; p++)
@@ -254,29 +248,36 @@ gop_status gop_cl_count(int *count)
     return status;
 }
 
-static gop_status check_ordinal(int ordinal)
-{
-    int count;
-    GOP_TRY(gop_cl_count(&count));
-    if (ordinal >= 0 && ordinal < count) return GOP_OK;
-    return gop_fail(GOP_DEVICE_UNAVAILABLE,
-                    "opencl: there is no device opencl:%d, expected one of opencl:0 to "
-                    "opencl:%d",
-                    ordinal, count - 1);
-}
-
 gop_status gop_cl_info(int ordinal, gop_device_info *info)
 {
-    GOP_TRY(check_ordinal(ordinal));
     *info = devices[ordinal].info;
     return GOP_OK;
+}
+
+/* Whether the host sees what a device has written to the host's memory, once its queue is done.
+ * These are no steps of the caller's: a trace has none of them. With the lock held. */
+static int is_coherent(const gop_cl_device *d)
+{
+    static _Alignas(128) unsigned char memory[512];
+    const unsigned char one = 1;
+    int is_seen = 0;
+    cl_int code;
+    const cl_queue queue = gop_cl.clCreateCommandQueue(d->context, d->id, 0, &code);
+    const cl_mem buffer = gop_cl.clCreateBuffer(
+        d->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, sizeof memory, memory, &code);
+    memset(memory, 0, sizeof memory);
+    if (queue && buffer &&
+        !gop_cl.clEnqueueFillBuffer(queue, buffer, &one, 1, 0, sizeof memory, 0, NULL, NULL))
+        is_seen = !gop_cl.clFinish(queue) && memory[0] && memory[sizeof memory - 1];
+    if (buffer) gop_cl.clReleaseMemObject(buffer);
+    if (queue) gop_cl.clReleaseCommandQueue(queue);
+    return is_seen;
 }
 
 /* With the lock held. A device that flushes subnormal numbers would break the promises of
  * docs/numerics.md in every kernel, so none runs there. */
 static gop_status open_device(gop_cl_device *d)
 {
-    cl_int code = CL_SUCCESS;
     if (d->context) return GOP_OK;
     if (!d->keeps_subnormals)
         return gop_fail(
@@ -284,19 +285,20 @@ static gop_status open_device(gop_cl_device *d)
             "opencl: %s sets subnormal numbers to zero, expected a device that keeps "
             "them; use another device",
             d->info.name);
-    d->context = GOP_CL_MAKE(&code, clCreateContext, NULL, 1, &d->id, NULL, NULL);
-    if (d->context) return GOP_OK;
+    if (GOP_CL_MAKE(d->context, clCreateContext, NULL, 1, &d->id, NULL, NULL) == GOP_OK) {
+        d->shares_memory = d->shares_memory && is_coherent(d); /* else as a GPU */
+        return GOP_OK;
+    }
     const gop_status status =
         gop_fail(GOP_DEVICE_UNAVAILABLE,
                  "opencl: %s makes no context (%s, %d); PoCL needs a folder that it can write: "
                  "set POCL_CACHE_DIR to one",
-                 d->info.name, gop_cl_error_name(code), code);
-    return gop_cl_with_code(status, code);
+                 d->info.name, gop_cl_error_name(gop_cl_code), gop_cl_code);
+    return gop_cl_with_code(status, gop_cl_code);
 }
 
 gop_status gop_cl_use_device(int ordinal, gop_cl_device **device)
 {
-    GOP_TRY(check_ordinal(ordinal));
     *device = &devices[ordinal];
     pthread_mutex_lock(&lock);
     const gop_status status = open_device(*device);

@@ -47,16 +47,16 @@ const char *gop_cl_trace(int start)
     return given;
 }
 
-int gop_cl_fault(const char *site, cl_int *error)
+_Thread_local cl_int gop_cl_code;
+
+int gop_cl_fault(const char *site)
 {
     if (is_traced) {
         pthread_mutex_lock(&lock);
         gop_cl_append(trace, sizeof trace, "%s ", strchr(site, '.') + 1);
         pthread_mutex_unlock(&lock);
     }
-    const int fails = gop_services->fault(site);
-    if (fails && error) *error = CL_OUT_OF_RESOURCES;
-    return fails;
+    return gop_services->fault(site);
 }
 
 gop_status gop_cl_with_code(gop_status status, cl_int code)

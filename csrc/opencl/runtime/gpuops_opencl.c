@@ -1,58 +1,31 @@
 /*
- * gpuops_opencl.c - the tables that core sees of the OpenCL backend, and the one exported
- * symbol; a context for each device and host thread: an in-order queue, and its marks.
+ * gpuops_opencl.c - the tables that core sees of the OpenCL backend; a context for each device
+ * and host thread: an in-order queue, and its marks.
  *
  * The library opens without OpenCL: nothing here asks for a loader or a driver before a
- * context.
- *
- * A thread that ends leaves its contexts to the next. Calls wait for their results, so that
- * what one thread leaves on a device is there for all others.
+ * context. Calls wait for their results, so that what one thread leaves on a device is there
+ * for all others.
  */
-#include <string.h>
-#include <time.h>
-
 #include "opencl/runtime/runtime.h"
 
-const gop_host *gop_services;
 static const gop_backend sharing, separate;
+#define GOP_LADDER_OF(name) gop_opencl_##name
+#define GOP_OPENED separate
+#include "core/opening.inc"
 
 enum { SWEPT = 128 << 20 }; /* bytes that a flush of the caches writes */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t key;
-static gop_cl_ctx *idle[GOP_CL_DEVICES]; /* of each device, those that threads have left */
-
-static _Thread_local gop_cl_ctx *mine[GOP_CL_DEVICES];
-
-static void give_up(void *of_thread)
-{
-    gop_cl_ctx **const own = of_thread;
-    if (gop_cl_usable() != GOP_OK) return;
-    pthread_mutex_lock(&lock);
-    for (int d = 0; d < GOP_CL_DEVICES; d++)
-        if (own[d]) {
-            own[d]->next = idle[d];
-            idle[d] = own[d];
-        }
-    pthread_mutex_unlock(&lock);
-}
-
-static void make_key(void)
-{
-    pthread_key_create(&key, give_up);
-}
-
 static gop_status make_queue(const gop_cl_device *device, cl_flags flags, cl_queue *queue)
 {
-    cl_int code = CL_SUCCESS;
-    *queue = GOP_CL_MAKE(&code, clCreateCommandQueue, device->context, device->id, flags);
-    return *queue ? GOP_OK : gop_cl_check(code, "clCreateCommandQueue");
+    return GOP_CL_MAKE(*queue, clCreateCommandQueue, device->context, device->id, flags);
 }
 
-static gop_status make_context(int ordinal, gop_cl_device *device, gop_cl_ctx **made)
+static gop_status make_context(int ordinal, gop_ctx **made)
 {
+    gop_cl_device *device;
     cl_queue queue;
+    GOP_TRY(gop_services->check_ordinal(&separate, ordinal));
+    GOP_TRY(gop_cl_use_device(ordinal, &device));
     GOP_TRY(make_queue(device, 0, &queue));
     gop_cl_ctx *const c = gop_services->alloc(sizeof *c);
     if (!c) {
@@ -64,68 +37,44 @@ static gop_status make_context(int ordinal, gop_cl_device *device, gop_cl_ctx **
                                .info = device->info},
                       .device = device,
                       .queue = queue};
-    if (device->shares_memory) gop_cl_try_sharing(c);
-    *made = c;
+    *made = &c->base;
     return GOP_OK;
 }
 
 static gop_status context(int ordinal, gop_ctx **ctx)
 {
-    gop_cl_device *device;
     GOP_TRY(gop_cl_usable());
-    if (ordinal < 0 || ordinal >= GOP_CL_DEVICES || !mine[ordinal]) {
-        GOP_TRY(gop_cl_use_device(ordinal, &device));
-        pthread_once(&once, make_key);
-        pthread_mutex_lock(&lock);
-        gop_cl_ctx *c = idle[ordinal];
-        if (c) idle[ordinal] = c->next;
-        pthread_mutex_unlock(&lock);
-        if (!c) GOP_TRY(make_context(ordinal, device, &c));
-        mine[ordinal] = c;
-        pthread_setspecific(key, mine);
-    }
-    *ctx = &mine[ordinal]->base;
-    return GOP_OK;
+    return gop_services->context(gop_services->id, ordinal, make_context, ctx);
 }
 
 /* ---- time and waiting ---- */
 
-/* The device's own time, or the host's once all is done where both are the same processor. */
 static gop_status mark(gop_ctx *ctx, int event)
 {
     gop_cl_ctx *const c = gop_cl_of(ctx);
-    struct timespec now;
-    if (!c->device->shares_memory) {
-        if (!c->takes_times) { /* profiling slows every command: a queue has it once timed */
-            cl_queue queue;
-            GOP_TRY(gop_cl_finish(c));
-            GOP_TRY(make_queue(c->device, CL_QUEUE_PROFILING_ENABLE, &queue));
-            gop_cl.clReleaseCommandQueue(c->queue);
-            c->queue = queue;
-            c->takes_times = 1;
-        }
-        if (c->marks[event]) gop_cl.clReleaseEvent(c->marks[event]);
-        c->marks[event] = NULL;
-        c->is_busy = 1;
-        return GOP_CL_CALL(clEnqueueMarkerWithWaitList, c->queue, 0, NULL, &c->marks[event]);
+    if (!c->takes_times) { /* profiling slows every command: a queue has it once timed */
+        cl_queue queue;
+        GOP_TRY(gop_cl_finish(c));
+        GOP_TRY(make_queue(c->device, CL_QUEUE_PROFILING_ENABLE, &queue));
+        gop_cl.clReleaseCommandQueue(c->queue);
+        c->queue = queue;
+        c->takes_times = 1;
     }
-    GOP_TRY(gop_cl_finish(c));
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    c->times[event] = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-    return GOP_OK;
+    if (c->marks[event]) gop_cl.clReleaseEvent(c->marks[event]);
+    c->marks[event] = NULL;
+    c->is_busy = 1;
+    return GOP_CL_CALL(clEnqueueMarkerWithWaitList, c->queue, 0, NULL, &c->marks[event]);
 }
 
 static gop_status elapsed(gop_ctx *ctx, int from, int to, double *seconds)
 {
-    gop_cl_ctx *const c = gop_cl_of(ctx);
-    if (!c->device->shares_memory) {
-        cl_ulong begin = 0, end = 0;
-        GOP_TRY(GOP_CL_CALL(clGetEventProfilingInfo, c->marks[from], CL_PROFILING_COMMAND_END,
-                            GOP_CL_ANSWER(begin)));
-        GOP_TRY(GOP_CL_CALL(clGetEventProfilingInfo, c->marks[to], CL_PROFILING_COMMAND_END,
-                            GOP_CL_ANSWER(end)));
-        *seconds = 1e-9 * (double)(end - begin);
-    } else *seconds = c->times[to] - c->times[from];
+    const cl_event *const marks = gop_cl_of(ctx)->marks;
+    cl_ulong begin = 0, end = 0;
+    GOP_TRY(GOP_CL_CALL(clGetEventProfilingInfo, marks[from], CL_PROFILING_COMMAND_END,
+                        GOP_CL_ANSWER(begin)));
+    GOP_TRY(GOP_CL_CALL(clGetEventProfilingInfo, marks[to], CL_PROFILING_COMMAND_END,
+                        GOP_CL_ANSWER(end)));
+    *seconds = 1e-9 * (double)(end - begin);
     return GOP_OK;
 }
 
@@ -150,40 +99,18 @@ static gop_status flush(gop_ctx *ctx)
 
 /* ---- the tables ---- */
 
-#define GOP_OP(name, stem) extern const gop_ladder gop_opencl_##name;
-#include "ops.def"
-#undef GOP_OP
-
-static const gop_ladder *ladder(gop_op op)
-{
-    static const gop_ladder *const ladders[GOP_NOPS] = {
-#define GOP_OP(name, stem) &gop_opencl_##name,
-#include "ops.def"
-#undef GOP_OP
-    };
-    return ladders[op];
-}
-
-#define TABLE(given)                                                                           \
+#define TABLE(given, ...)                                                                      \
     {                                                                                          \
         .abi = GOP_ABI, .facts = given, .name = "opencl", .count = gop_cl_count,               \
         .info = gop_cl_info, .context = context, .alloc = gop_cl_alloc,                        \
         .release = gop_cl_release, .upload = gop_cl_upload, .download = gop_cl_download,       \
-        .mark = mark, .elapsed = elapsed, .sync = sync_queue, .flush = flush,                  \
-        .ladder = ladder, .load = gop_cl_load_module, .launch = gop_cl_launch_module,          \
-        .unload = gop_cl_unload_module, .describe = gop_cl_describe_module,                    \
-        .profile = gop_cl_trace,                                                               \
+        .sync = sync_queue, .flush = flush, .ladder = ladder, .load = gop_cl_load_module,      \
+        .launch = gop_cl_launch_module, .unload = gop_cl_unload_module,                        \
+        .describe = gop_cl_describe_module, .profile = gop_cl_trace, __VA_ARGS__               \
     }
 
-/* Facts are a device's: a context bears the table of its own. */
-static const gop_backend separate = TABLE(GOP_OWN_MEMORY | GOP_BUS);
-static const gop_backend sharing = TABLE(GOP_OWN_MEMORY | GOP_HOST_MEMORY);
-
-__attribute__((visibility("default"))) const gop_backend *
-gop_backend_open(uint32_t abi, const gop_host *host);
-const gop_backend *gop_backend_open(uint32_t abi, const gop_host *host)
-{
-    if (abi != GOP_ABI || host->abi != GOP_ABI) return NULL;
-    gop_services = host;
-    return &separate;
-}
+/* Facts are a device's: a context bears the table of its own. Where the host's processors are
+ * the device, its clock is the host's. */
+static const gop_backend separate =
+    TABLE(GOP_OWN_MEMORY | GOP_BUS, .mark = mark, .elapsed = elapsed);
+static const gop_backend sharing = TABLE(GOP_OWN_MEMORY | GOP_HOST_MEMORY, .mark = NULL);

@@ -30,7 +30,6 @@ enum { BASE = 128 }; /* bytes: where buffers of the host's memory begin */
 typedef struct piece {
     uintptr_t begin, end;
     cl_mem buffer;
-    int is_written;
 } piece;
 
 typedef struct pieces {
@@ -40,17 +39,16 @@ typedef struct pieces {
 
 /* Adds a piece of memory to those that are there; what overlaps becomes one, since buffers may
  * not. */
-static void add_piece(pieces *b, uintptr_t begin, uintptr_t end, int is_written)
+static void add_piece(pieces *b, uintptr_t begin, uintptr_t end)
 {
     for (int i = 0; i < b->count; i++) {
         if (b->of[i].begin >= end || begin >= b->of[i].end) continue;
         if (b->of[i].begin < begin) begin = b->of[i].begin;
         if (b->of[i].end > end) end = b->of[i].end;
-        is_written |= b->of[i].is_written;
         b->of[i] = b->of[--b->count];
         i = -1; /* the larger one may meet others */
     }
-    b->of[b->count++] = (piece){begin, end, NULL, is_written};
+    b->of[b->count++] = (piece){begin, end, NULL};
 }
 
 /* Makes those of operands in the host's memory. Where one is longer than a buffer may be core
@@ -63,8 +61,7 @@ static gop_status take_buffers(gop_cl_ctx *c, const gop_cl_operand *operands, pi
         uintptr_t begin, end;
         gop_array_bounds(operands[i].array, gop_cl_item(operands[i].array->dtype), &begin,
                          &end);
-        add_piece(b, begin / BASE * BASE, (end + BASE - 1) / BASE * BASE,
-                  operands[i].is_written);
+        add_piece(b, begin / BASE * BASE, (end + BASE - 1) / BASE * BASE);
     }
     for (int i = 0; i < b->count; i++) {
         piece *const r = &b->of[i];
@@ -73,14 +70,11 @@ static gop_status take_buffers(gop_cl_ctx *c, const gop_cl_operand *operands, pi
     return GOP_OK;
 }
 
-/* Waits for results in the host's memory, and releases what was made. */
+/* Waits for what is under way, and releases what was made. */
 static gop_status give_buffers(gop_cl_ctx *c, pieces *b, gop_status status)
 {
     if (!c->device->shares_memory) return status;
-    for (int i = 0; i < b->count && status == GOP_OK; i++)
-        if (b->of[i].is_written)
-            status = gop_cl_bring_home(c, b->of[i].buffer, b->of[i].end - b->of[i].begin);
-    const gop_status done = gop_cl_finish(c); /* whatever is under way still uses them */
+    const gop_status done = gop_cl_finish(c);
     for (int i = 0; i < b->count; i++)
         if (b->of[i].buffer) gop_cl.clReleaseMemObject(b->of[i].buffer);
     return status == GOP_OK ? done : status;
@@ -162,6 +156,7 @@ gop_status gop_cl_begin(const gop_ctx *ctx, const char *op, gop_dtype dtype, int
     const gop_cl_kind *const kind = &gop_cl_kinds[dtype];
     const int has_double = gop_cl_has(ctx, GOP_CL_DOUBLE);
     const int divides = gop_cl_has(ctx, GOP_CL_QUOTIENTS);
+    needs |= gop_cl_doubles(dtype);
     if (needs & GOP_CL_DOUBLE && !has_double)
         return gop_fail(GOP_BAD_TYPE,
                         "%s: %s has no float64, which %s takes; expected another dtype, or "

@@ -69,20 +69,22 @@ static int class_of(size_t bytes)
 gop_status gop_cl_make_buffer(gop_cl_ctx *c, void *memory, size_t bytes, cl_mem *buffer)
 {
     const cl_flags flags = CL_MEM_READ_WRITE | (memory ? CL_MEM_USE_HOST_PTR : 0);
-    cl_int code = CL_SUCCESS;
-    *buffer = GOP_CL_MAKE(&code, clCreateBuffer, c->device->context, flags, bytes, memory);
-    return *buffer ? GOP_OK : gop_cl_no_buffer(&c->base, code, bytes);
+    if (GOP_CL_MAKE(*buffer, clCreateBuffer, c->device->context, flags, bytes, memory) ==
+        GOP_OK)
+        return GOP_OK;
+    return gop_cl_no_buffer(&c->base, gop_cl_code, bytes);
 }
 
-static gop_status alloc_buffer(gop_ctx *ctx, size_t bytes, void **memory)
+static gop_status alloc_buffer(gop_cl_ctx *c, size_t bytes, void **memory)
 {
-    gop_cl_ctx *const c = gop_cl_of(ctx);
     const int class = class_of(bytes);
     cl_mem buffer;
+    if (class != NO_CLASS && c->keeps[class] > 0) {
+        *memory = c->kept[class][--c->keeps[class]];
+        return GOP_OK;
+    }
     if (class != NO_CLASS) bytes = (size_t)1 << (SMALLEST + class);
-    if (class != NO_CLASS && c->kept[class].count > 0)
-        buffer = c->kept[class].buffer[--c->kept[class].count];
-    else GOP_TRY(gop_cl_make_buffer(c, NULL, bytes, &buffer));
+    GOP_TRY(gop_cl_make_buffer(c, NULL, bytes, &buffer));
     *memory = name_buffer(buffer, bytes);
     if (*memory) return GOP_OK;
     gop_cl.clReleaseMemObject(buffer);
@@ -91,7 +93,8 @@ static gop_status alloc_buffer(gop_ctx *ctx, size_t bytes, void **memory)
 
 gop_status gop_cl_alloc(gop_ctx *ctx, size_t bytes, void **memory)
 {
-    if (!gop_cl_of(ctx)->device->shares_memory) return alloc_buffer(ctx, bytes, memory);
+    if (!gop_cl_of(ctx)->device->shares_memory)
+        return alloc_buffer(gop_cl_of(ctx), bytes, memory);
     *memory = gop_services->alloc(bytes);
     if (*memory) return GOP_OK;
     return gop_cl_no_buffer(ctx, CL_OUT_OF_HOST_MEMORY, bytes);
@@ -105,14 +108,16 @@ void gop_cl_release(gop_ctx *ctx, void *memory)
         gop_services->release(memory);
         return;
     }
+    slot *const s = slot_of(memory);
+    const int class = class_of(s->bytes);
+    if (class != NO_CLASS && c->keeps[class] < GOP_CL_KEPT) {
+        c->kept[class][c->keeps[class]++] = memory;
+        return;
+    }
+    if (gop_cl_usable() == GOP_OK) gop_cl.clReleaseMemObject(s->buffer);
     pthread_mutex_lock(&lock);
-    const slot s = *slot_of(memory);
-    slot_of(memory)->bytes = 0;
+    s->bytes = 0;
     pthread_mutex_unlock(&lock);
-    const int class = class_of(s.bytes);
-    if (class != NO_CLASS && c->kept[class].count < GOP_CL_KEPT)
-        c->kept[class].buffer[c->kept[class].count++] = s.buffer;
-    else if (gop_cl_usable() == GOP_OK) gop_cl.clReleaseMemObject(s.buffer);
 }
 
 gop_status gop_cl_finish(gop_cl_ctx *c)
@@ -127,39 +132,13 @@ gop_status gop_cl_finish(gop_cl_ctx *c)
 
 /* ---- transfers: through a piece of memory that host arrays are packed into ---- */
 
-/* Elements that an array has in memory: one that is broadcast has fewer than its shape says. */
-static int64_t elements(const gop_array *device, int64_t item)
-{
-    uintptr_t begin, end;
-    gop_array_bounds(device, item, &begin, &end);
-    return (int64_t)(end - begin) / item;
-}
-
-typedef struct transfer {
-    const gop_array *host;
-    char *dense;
-    int64_t first, item;
-    int packing;
-} transfer;
-
-static void move_piece(void *argument, int64_t begin, int64_t end, int worker)
-{
-    const transfer *const t = argument;
-    char *const at = t->dense + begin * t->item;
-    (void)worker;
-    if (t->packing) gop_services->pack(t->host, t->first + begin, end - begin, at);
-    else gop_services->unpack(t->host, t->first + begin, end - begin, at);
-}
-
-enum { GRAIN = 1 << 16 };
-
 /* The device takes its pieces of an upload while the host packs the next ones; whoever uploads
  * waits for the queue. */
 static gop_status move_pieces(gop_cl_ctx *c, const gop_array *device, const gop_array *host,
                               int packing)
 {
     const int64_t item = gop_cl_item(host->dtype);
-    const int64_t count = elements(device, item);
+    const int64_t count = gop_services->elements(host);
     size_t begin;
     cl_mem buffer = gop_cl_buffer_of(device->data, &begin);
     if (!c->staging) c->staging = gop_services->alloc(2 * PIECE);
@@ -167,21 +146,20 @@ static gop_status move_pieces(gop_cl_ctx *c, const gop_array *device, const gop_
     for (int64_t first = 0; first < count; first += PIECE / item) {
         const int64_t now = gop_smaller(count - first, PIECE / item);
         const size_t at = begin + (size_t)(first * item);
-        transfer t = {host, NULL, first, item, packing};
         if (c->staged + (size_t)(now * item) > 2 * PIECE) GOP_TRY(gop_cl_finish(c));
-        t.dense = c->staging + c->staged; /* which the transfer uses until the queue is done */
+        char *const dense = c->staging + c->staged; /* in use until the queue is done */
         c->staged += (size_t)gop_ceil(now * item, 64) * 64;
-        if (packing) GOP_TRY(gop_services->parallel(now, GRAIN, move_piece, &t));
+        if (packing) GOP_TRY(gop_services->move(host, first, now, dense, 1));
         c->is_busy = 1;
         if (packing)
             GOP_TRY(GOP_CL_CALL(clEnqueueWriteBuffer, c->queue, buffer, 0, at,
-                                (size_t)(now * item), t.dense, 0, NULL, NULL));
+                                (size_t)(now * item), dense, 0, NULL, NULL));
         else {
             GOP_TRY(GOP_CL_CALL(clEnqueueReadBuffer, c->queue, buffer, 1, at,
-                                (size_t)(now * item), t.dense, 0, NULL, NULL));
+                                (size_t)(now * item), dense, 0, NULL, NULL));
             c->is_busy = 0; /* it has waited for all before it */
             c->staged = 0;
-            GOP_TRY(gop_services->parallel(now, GRAIN, move_piece, &t));
+            GOP_TRY(gop_services->move(host, first, now, dense, 0));
         }
     }
     return GOP_OK;
@@ -190,10 +168,9 @@ static gop_status move_pieces(gop_cl_ctx *c, const gop_array *device, const gop_
 static gop_status move(gop_ctx *ctx, const gop_array *device, const gop_array *host,
                        int packing)
 {
-    transfer t = {host, device->data, 0, gop_cl_item(host->dtype), packing};
     if (!gop_cl_of(ctx)->device->shares_memory)
         return move_pieces(gop_cl_of(ctx), device, host, packing);
-    return gop_services->parallel(elements(device, t.item), GRAIN, move_piece, &t);
+    return gop_services->move(host, 0, gop_services->elements(host), device->data, packing);
 }
 
 gop_status gop_cl_upload(gop_ctx *ctx, const gop_array *device, const gop_array *host)
@@ -206,22 +183,18 @@ gop_status gop_cl_download(gop_ctx *ctx, const gop_array *host, const gop_array 
     return move(ctx, device, host, 0);
 }
 
-/* ---- a user's buffers, and results ---- */
+/* ---- a user's buffers ---- */
 
 gop_status gop_cl_buffer_from(gop_cl_ctx *c, void *address, size_t bytes, cl_mem *buffer)
 {
-    cl_int code = CL_SUCCESS;
-    if (c->device->shares_memory) {
-        *buffer = GOP_CL_MAKE(&code, clCreateBuffer, c->device->context,
-                              CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, address);
-        return *buffer ? GOP_OK : gop_cl_check(code, "clCreateBuffer");
-    }
+    if (c->device->shares_memory)
+        return GOP_CL_MAKE(*buffer, clCreateBuffer, c->device->context,
+                           CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, address);
     size_t region[2] = {0, bytes};
     cl_mem whole = gop_cl_buffer_of(address, &region[0]);
-    *buffer = GOP_CL_MAKE(&code, clCreateSubBuffer, whole, CL_MEM_READ_WRITE,
-                          CL_BUFFER_CREATE_TYPE_REGION, region);
-    if (*buffer) return GOP_OK;
-    if (code != CL_MISALIGNED_SUB_BUFFER_OFFSET) return gop_cl_check(code, "clCreateSubBuffer");
+    const gop_status status = GOP_CL_MAKE(*buffer, clCreateSubBuffer, whole, CL_MEM_READ_WRITE,
+                                          CL_BUFFER_CREATE_TYPE_REGION, region);
+    if (*buffer || gop_cl_code != CL_MISALIGNED_SUB_BUFFER_OFFSET) return status;
     cl_uint bits = 0;
     gop_cl.clGetDeviceInfo(c->device->id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, GOP_CL_ANSWER(bits));
     return gop_fail(
@@ -229,34 +202,4 @@ gop_status gop_cl_buffer_from(gop_cl_ctx *c, void *address, size_t bytes, cl_mem
         "opencl: an argument begins %zu bytes behind its memory's begin, expected a "
         "multiple of %u on this device; pass a copy, or the whole array and an index",
         region[0], bits / 8);
-}
-
-void gop_cl_try_sharing(gop_cl_ctx *c)
-{
-    enum { BYTES = 512 };
-    cl_int code = CL_SUCCESS;
-    unsigned char *const memory = gop_services->alloc(BYTES);
-    if (!memory) return;
-    const unsigned char one = 1;
-    memset(memory, 0, BYTES);
-    /* Not by GOP_CL_MAKE: this try is no step of the caller's, which `steps` would show. */
-    cl_mem buffer = gop_cl.clCreateBuffer(
-        c->device->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, BYTES, memory, &code);
-    if (buffer &&
-        !gop_cl.clEnqueueFillBuffer(c->queue, buffer, &one, 1, 0, BYTES, 0, NULL, NULL))
-        c->device->is_coherent = !gop_cl.clFinish(c->queue) && memory[0] && memory[BYTES - 1];
-    if (buffer) gop_cl.clReleaseMemObject(buffer);
-    gop_services->release(memory);
-}
-
-/* To map a buffer is what makes its results the host's, says OpenCL. Drivers that work in the
- * host's own memory need it not, and it takes as long as a short launch. */
-gop_status gop_cl_bring_home(gop_cl_ctx *c, cl_mem buffer, size_t bytes)
-{
-    cl_int code = CL_SUCCESS;
-    if (c->device->is_coherent || !c->device->shares_memory) return GOP_OK;
-    void *const mapped = GOP_CL_MAKE(&code, clEnqueueMapBuffer, c->queue, buffer, 1,
-                                     CL_MAP_READ, 0, bytes, 0, NULL, NULL);
-    if (!mapped) return gop_cl_check(code, "clEnqueueMapBuffer");
-    return GOP_CL_CALL(clEnqueueUnmapMemObject, c->queue, buffer, mapped, 0, NULL, NULL);
 }

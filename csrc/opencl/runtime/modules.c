@@ -29,10 +29,9 @@ static cl_uint ask(cl_kernel kernel, cl_uint parameter, cl_uint what)
 /* A line of the kernel, then one for each parameter: where it points, 1 for const, its type. */
 static gop_status describe(module *m, const char *name)
 {
-    cl_int code = CL_SUCCESS;
     cl_uint count = 0;
-    cl_kernel kernel = GOP_CL_MAKE(&code, clCreateKernel, m->program, name);
-    if (!kernel) return gop_cl_check(code, "clCreateKernel");
+    cl_kernel kernel;
+    GOP_TRY(GOP_CL_MAKE(kernel, clCreateKernel, m->program, name));
     gop_cl.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, GOP_CL_ANSWER(count));
     gop_cl_append(m->text, TEXT, "%s\n", name);
     for (cl_uint i = 0; i < count; i++) {
@@ -56,16 +55,14 @@ const char *gop_cl_describe_module(void *loaded)
     return ((const module *)loaded)->text;
 }
 
-static gop_status load(gop_ctx *ctx, module *m, const char *options, const char *text)
+static gop_status load(const gop_cl_device *d, module *m, const char *text)
 {
-    const gop_cl_device *const d = gop_cl_of(ctx)->device;
-    char line[1200], names[NAMES] = "", *rest = names;
+    char options[128], names[NAMES] = "", *rest = names;
     /* What rounds is as in gpuops's own kernels: nothing is contracted, quotients are rounded
      * correctly where the device can. */
-    snprintf(line, sizeof line, "-cl-std=CL1.2 -cl-kernel-arg-info%s%.1000s",
-             d->facts & GOP_CL_QUOTIENTS ? " -cl-fp32-correctly-rounded-divide-sqrt" : "",
-             options);
-    GOP_TRY(gop_cl_build_source(d, text, line, &m->program));
+    snprintf(options, sizeof options, "-cl-std=CL1.2 -cl-kernel-arg-info%s",
+             d->facts & GOP_CL_QUOTIENTS ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
+    GOP_TRY(gop_cl_build_source(d, text, options, &m->program));
     gop_status status = GOP_CL_CALL(clGetProgramInfo, m->program, CL_PROGRAM_KERNEL_NAMES,
                                     sizeof names - 1, names, NULL);
     for (char *name; status == GOP_OK && (name = strsep(&rest, ";"));)
@@ -74,14 +71,12 @@ static gop_status load(gop_ctx *ctx, module *m, const char *options, const char 
     return status;
 }
 
-/* The image: further options, a zero, the source, a zero. */
-gop_status gop_cl_load_module(gop_ctx *ctx, const void *image, void **loaded)
+gop_status gop_cl_load_module(gop_ctx *ctx, const void *source, void **loaded)
 {
-    const char *const options = image;
     module *const m = gop_services->alloc(sizeof *m);
     if (!m) return gop_fail(GOP_NO_MEMORY, "opencl: no host memory for a program");
     m->text[0] = '\0';
-    const gop_status status = load(ctx, m, options, options + strlen(options) + 1);
+    const gop_status status = load(gop_cl_of(ctx)->device, m, source);
     if (status != GOP_OK) gop_services->release(m);
     else *loaded = m;
     return status;
@@ -162,20 +157,16 @@ static gop_status start(gop_cl_ctx *c, cl_kernel kernel, const gop_kernel_launch
     gop_cl.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, GOP_CL_ANSWER(count));
     GOP_TRY(check_limits(c->device, kernel, count, l));
     for (cl_uint i = 0; i < count; i++) GOP_TRY(set_argument(c, kernel, l, i, &buffer[i]));
-    GOP_TRY(gop_cl_enqueue(c, kernel, axes, items, group));
-    for (cl_uint i = 0; i < count; i++)
-        if (buffer[i]) GOP_TRY(gop_cl_bring_home(c, buffer[i], l->bytes[i]));
-    return GOP_OK;
+    return gop_cl_enqueue(c, kernel, axes, items, group);
 }
 
 gop_status gop_cl_launch_module(gop_ctx *ctx, void *loaded, const gop_kernel_launch *l)
 {
     gop_cl_ctx *const c = gop_cl_of(ctx);
     const module *const m = loaded;
-    cl_int code = CL_SUCCESS;
     cl_mem buffer[ARGUMENTS] = {0};
-    cl_kernel kernel = GOP_CL_MAKE(&code, clCreateKernel, m->program, l->symbol);
-    if (!kernel) return gop_cl_check(code, "clCreateKernel");
+    cl_kernel kernel;
+    GOP_TRY(GOP_CL_MAKE(kernel, clCreateKernel, m->program, l->symbol));
     const gop_status status = start(c, kernel, l, buffer);
     const gop_status done = gop_cl_finish(c); /* buffers may go once the kernel is done */
     for (cl_uint i = 0; i < ARGUMENTS; i++)

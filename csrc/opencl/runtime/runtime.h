@@ -1,7 +1,5 @@
 /*
- * runtime.h - what the files of the OpenCL runtime share: loader, devices, contexts, programs.
- *
- * Rows of ladders include opencl/opencl.h, which is less.
+ * runtime.h - what the files of the OpenCL runtime share, and rows of ladders need not know.
  */
 #ifndef GOP_OPENCL_RUNTIME_H
 #define GOP_OPENCL_RUNTIME_H
@@ -18,17 +16,19 @@ extern gop_cl_table gop_cl; /* filled when devices are counted */
 /* A call that returns a code: its failure is a sentence that names the function. Each function
  * of the table is a site of GPUOPS_FAULT, as opencl.clFinish. */
 #define GOP_CL_CALL(name, ...)                                                                 \
-    gop_cl_check(gop_cl_fault("opencl." #name, NULL) ? CL_OUT_OF_RESOURCES                     \
-                                                     : gop_cl.name(__VA_ARGS__),               \
-                 #name)
-/* One that makes an object, with the code as its last argument: NULL where it failed. */
-#define GOP_CL_MAKE(error, name, ...)                                                          \
-    (gop_cl_fault("opencl." #name, error) ? NULL : gop_cl.name(__VA_ARGS__, error))
+    gop_cl_check(                                                                              \
+        gop_cl_fault("opencl." #name) ? CL_OUT_OF_RESOURCES : gop_cl.name(__VA_ARGS__), #name)
+/* One that makes an object, NULL where it failed, and whose last argument is the code. */
+#define GOP_CL_MAKE(object, name, ...)                                                         \
+    ((object) = gop_cl_fault("opencl." #name) ? (gop_cl_code = CL_OUT_OF_RESOURCES, NULL)      \
+                                              : gop_cl.name(__VA_ARGS__, &gop_cl_code),        \
+     (object) ? GOP_OK : gop_cl_check(gop_cl_code, #name))
 
 /* The last arguments of a function that is asked: where it puts its answer. */
 #define GOP_CL_ANSWER(variable) sizeof(variable), &(variable), NULL
 
-int gop_cl_fault(const char *name, cl_int *error);
+extern _Thread_local cl_int gop_cl_code; /* the last one of GOP_CL_MAKE */
+int gop_cl_fault(const char *name);
 /* The backend's profile(): the names of the functions called since it was started. */
 const char *gop_cl_trace(int start);
 gop_status gop_cl_check(cl_int code, const char *function) GOP_MUST_CHECK;
@@ -46,10 +46,9 @@ gop_status gop_cl_usable(void) GOP_MUST_CHECK;
 typedef struct gop_cl_device {
     cl_device id;
     cl_context context; /* made when the device is first used */
-    char platform[128], driver[64], version[64];
-    int shares_memory; /* with the host: its arrays are taken where they lie */
-    int is_coherent;   /* and once a queue is done, the host sees what it has written there */
-    int facts;         /* GOP_CL_CPU, .. */
+    char driver[64];    /* its version */
+    int shares_memory;  /* with the host: its arrays are taken where they lie */
+    int facts;          /* GOP_CL_CPU, .. */
     int keeps_subnormals;
     int keeps_programs; /* its driver has a cache of its own, and makes bytes by compiling */
     gop_device_info info;
@@ -76,19 +75,15 @@ struct gop_cl_ctx {
     gop_cl_device *device;
     cl_queue queue;
     int takes_times;
-    cl_event marks[GOP_EVENTS]; /* of a device with memory of its own */
-    double times[GOP_EVENTS];   /* of one that shares the host's */
+    cl_event marks[GOP_EVENTS]; /* of a device with a clock of its own */
     unsigned kernels;           /* made in all: the oldest ones are gone */
     gop_cl_kernel kernel[GOP_CL_KERNELS];
-    int is_busy;   /* whether the queue may have something left to do */
-    char *staging; /* pieces of host arrays on their way */
-    size_t staged; /* bytes of it that the queue may still read */
-    struct {
-        int count;
-        cl_mem buffer[GOP_CL_KEPT];
-    } kept[GOP_CL_CLASSES]; /* small buffers of a device with memory of its own */
-    cl_mem swept;           /* what flush() writes */
-    struct gop_cl_ctx *next;
+    int is_busy;               /* whether the queue may have something left to do */
+    char *staging;             /* pieces of host arrays on their way */
+    size_t staged;             /* bytes of it that the queue may still read */
+    int keeps[GOP_CL_CLASSES]; /* so many small buffers of a device with memory of its own */
+    void *kept[GOP_CL_CLASSES][GOP_CL_KEPT];
+    cl_mem swept; /* what flush() writes */
 };
 
 static inline gop_cl_ctx *gop_cl_of(const gop_ctx *ctx)
@@ -106,9 +101,6 @@ void gop_cl_release(gop_ctx *ctx, void *memory);
 gop_status gop_cl_upload(gop_ctx *ctx, const gop_array *device, const gop_array *host);
 gop_status gop_cl_download(gop_ctx *ctx, const gop_array *host, const gop_array *device);
 
-/* Finds out whether a device that shares the host's memory is coherent. */
-void gop_cl_try_sharing(gop_cl_ctx *ctx);
-
 /* A buffer of the host's memory, or of the device's own where that is NULL. */
 gop_status gop_cl_make_buffer(gop_cl_ctx *ctx, void *memory, size_t bytes,
                               cl_mem *buffer) GOP_MUST_CHECK;
@@ -119,8 +111,6 @@ cl_mem gop_cl_buffer_of(const void *memory, size_t *offset);
 /* A buffer for a user's kernel: bytes from an address on. To be released. */
 gop_status gop_cl_buffer_from(gop_cl_ctx *ctx, void *address, size_t bytes,
                               cl_mem *buffer) GOP_MUST_CHECK;
-/* Waits until the host has what kernels wrote to a buffer of its memory. */
-gop_status gop_cl_bring_home(gop_cl_ctx *ctx, cl_mem buffer, size_t bytes) GOP_MUST_CHECK;
 
 /* Launches so many work-items, or the next whole groups. */
 gop_status gop_cl_enqueue(gop_cl_ctx *ctx, cl_kernel kernel, int dimensions,
@@ -143,7 +133,7 @@ gop_status gop_cl_build_source(const gop_cl_device *device, const char *text,
 
 /* ---- programs of users: the backend's functions of compiled kernels ---- */
 
-gop_status gop_cl_load_module(gop_ctx *ctx, const void *image, void **module);
+gop_status gop_cl_load_module(gop_ctx *ctx, const void *source, void **module);
 gop_status gop_cl_launch_module(gop_ctx *ctx, void *module, const gop_kernel_launch *launch);
 void gop_cl_unload_module(void *module);
 const char *gop_cl_describe_module(void *module);

@@ -1,9 +1,9 @@
 /*
  * ladder.c - transpose on OpenCL: plans and launch, rows, candidates.
  *
- * Floor: every item read once and written once. Neighbours of the input lie far apart in the
- * output: on a GPU a tile waits in local memory, on a CPU in the caches.
+ * Floor: every item read once and written once.
  */
+#include "core/arrays/widen.h"
 #include "opencl/opencl.h"
 
 /* The plan of every row. */
@@ -23,27 +23,27 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     gop_array out = task->out[0], in = task->in[0];
     (void)step;
     out.dtype = in.dtype = own->dtype;
-    return GOP_CL_RUN(ctx, .build = &own->build,
-                      .items = own->chunk       ? gop_ceil(pieces, own->chunk)
-                               : own->has_plane ? pieces * own->wide
-                                                : pieces,
-                      .group = own->wide, .rows = own->high,
-                      .operand = {GOP_CL_WRITES(&out), GOP_CL_READS(&in)},
-                      .value = {GOP_CL_VALUE_IF(own->has_plane, own->plane),
-                                GOP_CL_VALUE_OF_AXES(2, own->axes),
-                                GOP_CL_VALUE_IF(own->chunk, own->chunk)});
+    return GOP_CL_RUN(
+        ctx, .build = &own->build,
+        .items = own->chunk       ? gop_ceil(pieces, own->chunk)
+                 : own->has_plane ? pieces * own->wide
+                                  : pieces,
+        .group = own->wide, .rows = own->high, .operand = {GOP_CL_OF(&out), GOP_CL_OF(&in)},
+        .value = {GOP_CL_VALUE_IF(own->has_plane, own->plane),
+                  GOP_CL_VALUE_OF_AXES(2, own->axes), GOP_CL_VALUE_IF(own->chunk, own->chunk)});
 }
 
-/* What plans have in common, for items of the dtype's bytes in vectors of so many. */
-static planned *begin(const gop_task *task, gop_dtype dtype, int lanes, gop_plan *plan)
+/* What plans have in common, for items of so many bytes in vectors of so many. */
+static planned *begin(const gop_task *task, int bytes, int lanes, gop_plan *plan)
 {
     static const char *const words[] = {"uchar", "ushort", "uint", "ulong", "ulong2"};
+    static const gop_dtype dtypes[] = {GOP_UINT8, GOP_UINT16, GOP_UINT32, GOP_UINT64,
+                                       GOP_COMPLEX128};
     planned *const own = GOP_OWN(planned, plan);
-    const int bytes = (int)gop_cl_item(dtype);
+    const int log2 = __builtin_ctz((unsigned)bytes);
     gop_cl_define(&own->build, "-DBYTES=%d -DBASE=%s -DLANES=%d -DINDEX=%s -DOPERANDS_TOLD=2",
-                  bytes, words[__builtin_ctz((unsigned)bytes)], lanes,
-                  gop_cl_index(task->geometry.permutation.size));
-    own->dtype = dtype;
+                  bytes, words[log2], lanes, gop_cl_index(task->geometry.permutation.size));
+    own->dtype = dtypes[log2];
     own->chunk = own->has_plane = 0;
     own->wide = own->high = 1;
     plan->launch = launch;
@@ -51,51 +51,22 @@ static planned *begin(const gop_task *task, gop_dtype dtype, int lanes, gop_plan
 }
 
 /* Tells a kernel all axes. */
-static gop_status set_axes(const gop_task *task, gop_plan *plan)
+static gop_status set_axes(const gop_permutation *g, gop_plan *plan)
 {
     planned *const own = GOP_OWN(planned, plan);
-    const gop_permutation *g = &task->geometry.permutation;
     const int64_t *const stride[] = {g->out, g->in};
     return gop_cl_set_axes(&own->build, "", g->rank, g->extent, 2, stride, &own->axes);
-}
-
-/* ---- axes in any order ---- */
-
-/* Items that stay neighbours are one item of up to 16 bytes, where those begin at multiples of
- * as many: a GPU's memory then has fewer requests, and the kernel fewer divisions. Changes the
- * axes to those of such items, whose dtype it returns. */
-static gop_dtype join_items(const gop_task *task, struct axes *a)
-{
-    static const gop_dtype of_bytes[] = {
-        [2] = GOP_UINT16, [4] = GOP_UINT32, [8] = GOP_UINT64, [16] = GOP_COMPLEX128};
-    const gop_dtype dtype = task->in[0].dtype;
-    const int64_t last = a->rank - 1, item = gop_cl_item(dtype);
-    int64_t joined = 1;
-    if (last < 0 || a->stride[0][last] != 1 || a->stride[1][last] != 1) return dtype;
-    uintptr_t bits =
-        ((uintptr_t)task->in[0].data | (uintptr_t)task->out[0].data) / (size_t)item;
-    for (int axis = 0; axis < last; axis++)
-        bits |= (uintptr_t)(a->stride[0][axis] | a->stride[1][axis]);
-    bits |= (uintptr_t)a->extent[last];
-    while (item * joined < 16 && bits % (uintptr_t)(2 * joined) == 0) joined *= 2;
-    for (int axis = 0; axis < last; axis++) {
-        a->stride[0][axis] /= joined;
-        a->stride[1][axis] /= joined;
-    }
-    a->extent[last] /= joined;
-    a->size /= joined;
-    return joined > 1 ? of_bytes[item * joined] : dtype;
 }
 
 /* Tunable "group". */
 static gop_status by_items(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    const int is_gpu = !(ctx->backend->facts & GOP_HOST_MEMORY);
-    GOP_TRY(set_axes(task, plan));
-    const gop_dtype item =
-        is_gpu ? join_items(task, &GOP_OWN(planned, plan)->axes) : task->in[0].dtype;
-    planned *const own = begin(task, item, 1, plan);
-    own->wide = gop_cl_group(ctx, task->tune[0]);
+    int bytes = (int)gop_cl_item(task->in[0].dtype);
+    gop_permutation g = task->geometry.permutation;
+    if (!(ctx->backend->facts & GOP_HOST_MEMORY)) /* a GPU then has fewer divisions */
+        bytes = gop_permutation_widen(&task->out[0], &task->in[0], bytes, &g);
+    GOP_TRY(set_axes(&g, plan));
+    begin(task, bytes, 1, plan)->wide = gop_cl_group(ctx, task->tune[0]);
     return GOP_OK;
 }
 
@@ -119,7 +90,7 @@ static gop_status find_plane(const gop_task *task, int takes_lines, gop_plan *pl
         return gop_cl_refuse(&own->build,
                              "is for permutations that move the fastest axis, expected another "
                              "axis to become the last one in memory");
-    GOP_TRY(set_axes(task, plan));
+    GOP_TRY(set_axes(g, plan));
     b->rank = 0;
     for (int axis = 0; axis < g->rank; axis++) {
         if (axis == x || axis == y) continue;
@@ -147,15 +118,14 @@ static void lay_tiles(planned *own, int side_x, int side_y)
 /* A work-group a tile; tunables "side", in items, and "rows". */
 static gop_status by_tiles(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    const int side = (int)task->tune[0];
-    planned *const own = begin(task, task->in[0].dtype, 1, plan);
+    const int side = (int)task->tune[0], item = (int)gop_cl_item(task->in[0].dtype);
+    planned *const own = begin(task, item, 1, plan);
     own->wide = side;
     own->high = (int)task->tune[1];
     GOP_TRY(find_plane(task, 0, plan));
     lay_tiles(own, side, side);
     gop_cl_define(&own->build, " -DSIDE=%d -DROWS=%d", side, own->high);
-    return gop_cl_need_group(ctx, &own->build, side * own->high,
-                             (side + 4) * side * gop_cl_item(task->in[0].dtype));
+    return gop_cl_need_group(ctx, &own->build, side * own->high, (side + 4) * side * item);
 }
 
 /* Bytes of the longest vectors that all rows of the input and of the output are whole of; 0
@@ -179,7 +149,7 @@ static gop_status by_vectors(const gop_ctx *ctx, const gop_task *task, gop_plan 
 {
     static const char *const words[] = {[4] = "uint", [8] = "uint2", [16] = "uint4"};
     const int item = (int)gop_cl_item(task->in[0].dtype);
-    planned *const own = begin(task, task->in[0].dtype, 1, plan);
+    planned *const own = begin(task, item, 1, plan);
     GOP_TRY(find_plane(task, 0, plan));
     const int vector = vector_of(task, own), items = vector / item;
     if (vector < 4)
@@ -205,7 +175,7 @@ static gop_status by_blocks(const gop_ctx *ctx, const gop_task *task, gop_plan *
     const gop_permutation *g = &task->geometry.permutation;
     const int item = (int)gop_cl_item(task->in[0].dtype);
     const int lanes = item == 16 ? 1 : gop_cl_block(task->in[0].dtype);
-    planned *const own = begin(task, task->in[0].dtype, lanes, plan);
+    planned *const own = begin(task, item, lanes, plan);
     GOP_TRY(gop_cl_need_cpu(ctx, &own->build));
     GOP_TRY(find_plane(task, 1, plan));
     const int are_lines = own->plane.out_x == g->out[g->rank - 1];
