@@ -27,6 +27,7 @@ from .transfers import to_device
 
 __all__: list[str] = []
 LEAST = 1.03  # what a gain has to be, so that noise is not kept
+MOST = 64  # of --scale: beyond it arrays would have tens of gigabytes
 
 
 def _calls(device: Device, scale: float) -> list[tuple[str, tuple, dict[str, Any]]]:
@@ -132,6 +133,8 @@ def main(argv: list[str] | None = None) -> int:
     instead.add_argument("--show", action="store_true", help="only print what is kept")
     instead.add_argument("--forget", action="store_true", help="remove what is kept")
     asked = parser.parse_args(argv)
+    if not 0 < asked.scale <= MOST:
+        parser.error(f"--scale is above 0 and at most {MOST}, not {asked.scale}")
     chosen = []
     for word in asked.device:
         try:

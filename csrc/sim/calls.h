@@ -21,8 +21,9 @@ float gop_sim_fmaxf(float a, float b);
 double gop_sim_fmin(double a, double b);
 double gop_sim_fmax(double a, double b);
 
-/* Called by -fsanitize=float-cast-overflow and shift-exponent, with their data. */
+/* Called by -fsanitize=float-cast-overflow, integer-divide-by-zero and shift-exponent. */
 void gop_sim_cast(const void *cast, uintptr_t value, const void *pc);
+void gop_sim_divide(const void *pc);
 void gop_sim_shift(const void *shift, uintptr_t value, uintptr_t by, const void *pc);
 
 /* Says that the running lane has left a statement whose barriers are in these lines. */

@@ -152,16 +152,21 @@ static const void *place_of_fault(const gop_sim_worker *w)
     return w->lane->passed ? (const void *)w->lane->passed : w->launch->function;
 }
 
+static void divides(const char *who, const char *what)
+{
+    gop_fail(GOP_DEVICE_FAILED,
+             "%s divides %s: a GPU goes on with a number that means nothing; look at the "
+             "divisor before",
+             who, what);
+}
+
 void gop_sim_fault_said(const gop_sim_worker *w)
 {
     const gop_sim_fault *f = &w->fault;
     char text[512];
     gop_sim_who(w, w->lane, place_of_fault(w), text);
     if (f->signal == SIGFPE)
-        gop_fail(GOP_DEVICE_FAILED,
-                 "%s divides %s: a GPU goes on with a number that means nothing; look at the "
-                 "divisor before",
-                 text, f->lowest ? "the lowest integer by 0 or -1" : "an integer by 0");
+        divides(text, f->lowest ? "the lowest integer by 0 or -1" : "an integer by 0");
     else if (f->signal == SIGILL)
         gop_fail(GOP_DEVICE_FAILED,
                  "%s comes where the compiler put no code: a function without its return, or a "
@@ -262,6 +267,16 @@ void gop_sim_cast(const void *cast, uintptr_t value, const void *pc)
              "%s makes %s of %g, which C++ leaves undefined: a GPU takes the nearest there is, "
              "and 0 for NaN; compare it with the limits before the cast",
              gop_sim_who(w, w->lane, pc, text), name, number);
+    end_lane(w);
+}
+
+/* Before the compiler makes `1 / x` a comparison, and `x / x` a 1. */
+void gop_sim_divide(const void *pc)
+{
+    char text[512];
+    gop_sim_worker *w = gop_sim_here;
+    if (!w->arrays) return;
+    divides(gop_sim_who(w, w->lane, pc, text), "an integer by 0");
     end_lane(w);
 }
 

@@ -211,13 +211,22 @@ def no_array(op: str, name: str, x) -> Exception:
     if not what or len(what) >= 80:
         what = f"is {_a(kind)}" + (" of objects" if isinstance(x, (list, tuple)) else "")
     way = ""
-    if hasattr(kind, "__dlpack__"):
+    if hasattr(kind, "__dlpack__") and _has_dlpack(x):
         way = f"; NumPy reads it by np.from_dlpack({name})"
     elif hasattr(kind, "shape") and hasattr(kind, "__getitem__"):
         way = f"; where it has one to give, {name}[...] is an array"
     return TypeError(
         f"{op}: {name} {what}; expected an array, a list of numbers or a number{way}"
     )
+
+
+def _has_dlpack(x) -> bool:
+    """Whether NumPy reads it: pyarrow's strings have the method, and raise."""
+    try:
+        np.from_dlpack(x)
+    except Exception:
+        return False
+    return True
 
 
 def _too_large(x, depth: int = 64) -> int | None:

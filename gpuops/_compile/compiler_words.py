@@ -51,6 +51,7 @@ _SAID_OF_CUDA = (
         "{ } around the statements of each case",
     ),
 )
+_ASSERTED = re.compile(r"^static assertion failed(?: due to requirement '.*?')?: ")
 _RUNTIME = re.compile(
     r"'(cuda[A-Z]\w*)' was not declared|(?:undeclared )?identifier ['\"](cuda[A-Z]\w*)['\"]"
 )
@@ -82,8 +83,13 @@ _LACKED = re.compile(
     r"'((?:tex|surf)\w*|cuda(?:Texture|Surface)Object_t|(?:__)?half2|\w*nv_bfloat16\w*|"
     r"cooperative_groups|curand\w*|nvcuda|thrust|cub|image\w+_t|sampler_t|event_t|pipe|"
     r"async_work_\w+|wait_group_events|get_work_dim|get_image_\w+|read_image\w+|"
+    r"(?:get_)?(?:sub|work)_group_\w+|enqueue_kernel|get_default_queue|"
     r"write_image\w+|shuffle2?|fract|bitselect|upsample|m(?:ul|ad)_sat|mad_hi|prefetch|"
     r"__cluster_dims__)'"
+)
+_GROUPS = (
+    "; instead, __syncthreads() waits for a block, and __syncwarp(), shuffles and votes for a "
+    "warp; between two launches the whole grid has ended"
 )
 # What is generated for each kernel, where that cannot name it.
 _NO_CALL = re.compile(r"gop_(?:describe|call|parameters)_(\w+)")
@@ -188,6 +194,7 @@ def _mistakes(said: str, source: Source) -> list[tuple[str, int, str]]:
         else:
             words = _plain(at["words"], text)
         if words:
+            words += _GROUPS if "cooperative_groups" in words else ""
             found.append((file, line, words))
     known = {item[:2] for item in found if not _NO_FUNCTION.match(item[2])}
     found = [i for i in found if not _NO_FUNCTION.match(i[2]) or i[:2] not in known]
@@ -255,6 +262,7 @@ def _undefined(name: str, text: str) -> str:
 
 def _plain(words: str, line: str) -> str:
     plain = _MEANT_OWN.sub("", _FLAG.sub("", _OWN_NAMES.sub(r"\1", words)))
+    plain = _ASSERTED.sub("", plain).strip('"')
     if _VARIABLE_SIZE.search(plain):
         return _size(line)
     if (at := _UNMARKED.match(plain)) and (name := re.search(_NAME[at[1] or "function"], line)):

@@ -60,7 +60,7 @@ class Declaration:
             cut = re.split(r"[=\[({,:]", cut.replace("::", "  "), maxsplit=1)[0]
         if found := re.search(r"\boperator\b.*", cut, re.DOTALL):
             return found[0]
-        found = re.findall(r"~?[A-Za-z_]\w*", cut)
+        found = re.findall(r"~?[^\W\d]\w*", cut)
         return found[-1] if found else ""
 
     def has(self, word: str) -> bool:

@@ -22,6 +22,9 @@ _MACRO = re.compile(
 )
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\\n|\\.)*", re.M)
 _OPENCL_KERNEL = re.compile(r"\b__kernel\b|\bkernel\s+void\b")
+_OF_OPENCL = re.compile(
+    r"\bget_(?:global|local|group)_\w+\s*\(|\b__(?:global|local)\s+(?:const\s+)?\w+\s*\*"
+)
 _ASSIGNS = re.compile(r"(?<![=!<>+\-*/%&|^])=(?!=)")  # no part of another operator
 _DECLARES = re.compile(r"\s*(?:const\s+)?\w+[\s*&]+\w+\s*=")
 
@@ -132,7 +135,8 @@ def _none(text: str) -> NoReturn:
 
 def no_kernel(text: str) -> CompileError:
     plain = _simt.without_comments(text)
-    said = "compile: the source has no kernel, `__global__ void name(...) {`"
+    word = "__kernel" if _OF_OPENCL.search(plain) else "__global__"
+    said = f"compile: the source has no kernel, `{word} void name(...) {{`"
     if "__global__" in plain:
         line = plain[: plain.index("__global__")].count("\n")
         said += f"; line {line + 1} is none:\n    {text.splitlines()[line].strip()}"

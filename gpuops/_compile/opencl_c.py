@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 
 from ..errors import CompileError
-from .declarations import Unbalanced, closing, declarations, without_strings
+from .declarations import Declaration, Unbalanced, closing, declarations, without_strings
 from .device_code import Refused
 from .simt import without_comments
 
@@ -29,8 +29,8 @@ SCALARS = {
 }  # fmt: skip
 _NUMBERS = "u?(?:char|short|int|long)|float|double"
 _VECTOR = re.compile(rf"({_NUMBERS})(2|3|4|8|16)")
-# What CUDA says and OpenCL C does not, and what it says in its place.
-_OF_CUDA = {
+# What CUDA and C++ say and OpenCL C does not, and what it says in its place.
+_OF_OTHERS = {
     "__global__": "`__kernel`",
     "__device__": "nothing: every function is the device's",
     "__shared__": "`__local`",
@@ -41,8 +41,14 @@ _OF_CUDA = {
     "gridDim": "`get_num_groups(0)`",
     "atomicAdd": "`atomic_add`",
     "__shfl_down_sync": "local memory: it has no shuffles",
+    "nullptr": "`NULL`",
+    "auto": "no word for it: write the type",
+    **dict.fromkeys(("static_cast", "reinterpret_cast", "const_cast"), "`(type)(value)`"),
 }
-_CUDA = re.compile(rf"\b(?:{'|'.join(_OF_CUDA)})\b")
+_CPP = {"nullptr", "auto", "static_cast", "reinterpret_cast", "const_cast"}
+_OTHERS = re.compile(rf"\b(?:{'|'.join(_OF_OTHERS)})\b")
+# C++ would take these for the constructors of sim's own types.
+_MADE = re.compile(rf"(?<![\w.])(?:{_NUMBERS})(?:2|3|4|8|16)(?=\s*\()")
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<", re.M)
 _BEFORE = re.compile(
     r"(?P<barrier>\b(?:barrier|work_group_barrier)\s*\([^()]*\))"
@@ -79,6 +85,11 @@ _POINTER = re.compile(
     r"\b(?:__)?local\s+((?:const\s+|volatile\s+)*[\w\s]*?\w)\s*\*\s*(?:const\b\s*|restrict\b\s*|"
     r"__restrict\b\s*)*(\w+)\s*$"
 )
+# What a kernel cannot be passed: their sizes are not those of the host.
+_NO_PARAMETER = re.compile(
+    r"\s*(?:const\s+)?(?P<kind>bool|size_t|ptrdiff_t|u?intptr_t|half)\b[^*\[]*$"
+)
+_INSTEAD = {"bool": "int", "size_t": "ulong", "uintptr_t": "ulong", "half": "float"}
 # Where a kernel's pointer may point to.
 _SPACE = re.compile(r"\b(?:__)?(?:global|local|constant)\b")
 _ENUM = re.compile(
@@ -86,6 +97,7 @@ _ENUM = re.compile(
     r"|\benum\s+\w+\b(?!\s*[{;])"
 )
 _BELOW_0 = re.compile(r"\benum\b[^;{}()]*\{[^{}]*=\s*-")
+_PLACED = re.compile(r"\b(?:__shared__|static)\b")
 _MARKER = re.compile(r'^# (\d+) "([^"]*)".*\n', re.M)
 
 
@@ -114,8 +126,12 @@ def _refused(text: str, at: int, words: str) -> CompileError:
 def refuse_words(text: str) -> None:
     """Raises for what is CUDA's, or of C's library."""
     plain = without_comments(text)
-    if found := _CUDA.search(plain):
-        words = f"{found[0]} is CUDA's: OpenCL C has {_OF_CUDA[found[0]]} (docs/opencl.md)"
+    if found := _OTHERS.search(plain):
+        whose = "C++'s" if found[0] in _CPP else "CUDA's"
+        words = f"{found[0]} is {whose}: OpenCL C has {_OF_OTHERS[found[0]]} (docs/opencl.md)"
+        raise _refused(text, found.start(), words)
+    if found := _MADE.search(plain):
+        words = f"{found[0]} is no function: write ({found[0]})(...) to make one"
         raise _refused(text, found.start(), words)
     if found := _INCLUDE.search(plain):
         words = "OpenCL C has no headers of its own: its functions are there without them"
@@ -325,6 +341,11 @@ def _local_parameters(text: str) -> str:
                 words = f"the kernel's parameter `{plain}` does not say which memory it points "
                 words += f"to: write `__global {plain}`"
                 raise Refused(*_where(text, at + parameter.index("*")), words)
+            if refused := _NO_PARAMETER.match(parameter):
+                kind = refused["kind"]
+                words = f"a kernel has no parameter of type {kind}: write "
+                words += f"`{_INSTEAD.get(kind, 'long')}`"
+                raise Refused(*_where(text, at + refused.start("kind")), words)
             if pointer := _POINTER.search(parameter):
                 kind, name = " ".join(pointer[1].split()), pointer[2]
                 made = f"gop_cl_local<{kind}> gop_cl_{name}" + "\n" * parameter.count("\n")
@@ -349,17 +370,37 @@ def _where(preprocessed: str, at: int) -> tuple[str, int]:
 def _of_device(text: str) -> str:
     """Every function that is no kernel is the device's."""
     try:
-        found = declarations(_hidden(text))
+        found = declarations(hidden := _hidden(text))
     except Unbalanced:  # the compiler will say so
         return text
+    for d in found:
+        _refuse_places(text, hidden, d)
     for d in sorted(found, key=lambda d: -d.words):
         if d.is_function and not d.has("__global__"):
             text = text[: d.words] + "__device__ " + text[d.words :]
     return text
 
 
+def _refuse_places(text: str, hidden: str, d: Declaration) -> None:
+    """Raises for variables where OpenCL C has none."""
+    if not d.is_function and d.has("const") and not d.has("__constant__") and not d.scope:
+        words = f"`{d.name}` is outside of functions, where all is `__constant`: write that"
+        raise Refused(*_where(text, d.words), f"{words} in place of const")
+    for found in _PLACED.finditer(hidden, *(d.body or (0, 0))):
+        words = "a function of OpenCL C has no static variables"
+        if found[0] == "__shared__":
+            opened = hidden[d.body[0] : found.start()]
+            if d.has("__global__") and opened.count("{") - opened.count("}") == 1:
+                continue
+            words = "a `__local` variable is declared in a kernel, outside of further braces; "
+            words += "a function takes a `__local` pointer"
+        raise Refused(*_where(text, found.start()), words)
+
+
 # ---- what sim says ----
 
+# Behind a name of the program's, as in `block[9], past the end of block, which has ...`.
+_NO_NAME = r"(?!['`](?!s\b)|\[|, which has \d)"
 _SAYINGS = [
     (re.compile(words), made)
     for words, made in (
@@ -376,10 +417,11 @@ _SAYINGS = [
             "is in no memory that kernels have: a variable of a "
             "program is `constant`, and all else an argument",
         ),
+        (r"a `__device__` function", "a function without `__kernel`"),
         (r"__device__ ", ""),
         (r"\bshared memory\b", "local memory"),
-        (r"\bblock(s?)\b", r"work-group\1"),
-        (r"\bthread(s?)\b", r"work-item\1"),
+        (r"\bblock(s?)\b" + _NO_NAME, r"work-group\1"),
+        (r"\bthread(s?)\b" + _NO_NAME, r"work-item\1"),
         (r"\bof CUDA(?:'s functions)?\b", "of OpenCL C"),
         (r"which CUDA leaves undefined", "which OpenCL leaves undefined"),
         (r"__shared__", "__local"),
@@ -392,6 +434,12 @@ _SAYINGS = [
 
 def said(words: str) -> str:
     """A sentence of sim's, which speaks CUDA, about a kernel in OpenCL C."""
+    return "\n".join(map(_said, words.split("\n")))
+
+
+def _said(words: str) -> str:
+    if words.startswith("    "):  # a line of the source
+        return words.replace("    kernel.cu:", "    kernel.cl:", 1)
     for theirs, ours in _SAYINGS:
         words = theirs.sub(ours, words)
     return words

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import errno
 import math
 import os
 import platform
@@ -28,6 +30,7 @@ from .barriers import marked
 from .built import build_info
 from .cache import cached, content
 from .compiler_words import call, refused
+from .declarations import without_strings
 from .device_code import Kernel, Refused, translate
 from .kernel_source import Source
 
@@ -42,7 +45,8 @@ CHECKED = [
     *("-fno-builtin-" + name for name in ("memcmp", "strcpy", "strlen", "strcmp", "strcat")),
     *("-fno-builtin-" + name for name in ("sprintf", "snprintf", "strncpy", "strncmp")),
     *["-fno-builtin-printf", "-fstack-clash-protection"],
-    "-fsanitize=float-cast-overflow,shift-exponent",  # a GPU gives other bits there
+    # A GPU gives other bits there.
+    "-fsanitize=float-cast-overflow,shift-exponent,integer-divide-by-zero",
     *["-fno-builtin-fmin", "-fno-builtin-fmax", "-fno-builtin-fminf", "-fno-builtin-fmaxf"],
     *(["-mlong-double-64"] if platform.machine() == "x86_64" else []),
     *["-Werror=frame-larger-than=40000", "-Werror=vla", "-Werror=return-type", "-Wformat"],
@@ -63,6 +67,7 @@ NVCC = [
     *["-D__CUDACC__", "-D__NVCC__", "-D__CUDACC_VER_MAJOR__=13", "-D__CUDACC_VER_MINOR__=0"],
     *["-D__CUDACC_VER_BUILD__=0", "-DCUDART_VERSION=13000", "-DCUDA_VERSION=13000"],
 ]
+_LETTER = re.compile(r"\\U([\da-f]{8})")
 _COMPILER = re.compile(r"gop_sim_compiler \{ gcc = (\d+), clang = (\d+) \}")
 # Of C++17's <cmath> half are functions that no GPU has, as std::legendre, and what these need.
 # Without them a compilation takes a third less.
@@ -105,7 +110,6 @@ def _preprocessed(source: Source, full: list[str], scratch: str, device: Device)
     written = Path(scratch, "kernel.cu")
     header, text = "cuda/call.h", source.text
     if source.is_opencl:
-        opencl_c.refuse_words(text)
         header, text = "opencl/language.h", opencl_c.with_barriers(text)
     written.write_text(
         f'#include "{header}"\n#line 1 "kernel.cu"\n{marked(text)}\n',
@@ -115,8 +119,32 @@ def _preprocessed(source: Source, full: list[str], scratch: str, device: Device)
     asked = ["-g0", "-E", "-DGOP_SIM_OWN", f"-D__CUDA_ARCH__={arch}", WITHOUT]
     if not source.is_opencl:
         asked += NVCC
-    made = call([*full, *asked, str(written)], source).replace(scratch, "")
+    made = _in_letters(call([*full, *asked, str(written)], source).replace(scratch, ""))
     return opencl_c.to_cuda(made) if source.is_opencl else made
+
+
+def _in_letters(preprocessed: str) -> str:
+    """Names as their letters: gcc gives `ä` as `\\U000000e4`."""
+    if "\\U0" not in preprocessed:
+        return preprocessed
+    hidden, pieces, end = without_strings(preprocessed), [], 0
+    for found in _LETTER.finditer(hidden):
+        pieces += [preprocessed[end : found.start()], chr(int(found[1], 16))]
+        end = found.end()
+    return "".join(pieces) + preprocessed[end:]
+
+
+@contextlib.contextmanager
+def _scratch_folder():
+    """Where the compiler reads and writes; an error says where that is."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="gpuops-") as scratch:
+            yield scratch
+    except OSError as error:
+        words = f"compile: {error.strerror or error}"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            words += f"; it writes into {tempfile.gettempdir()}: TMPDIR names another folder"
+        raise OSError(error.errno or 0, words) from None
 
 
 def _library(
@@ -129,7 +157,7 @@ def _library(
         flags.append("-fno-finite-loops")  # clang would drop a loop without an end
     include = [folder() / "sim" / "include", folder(), source.folder]
     full = [*command, *flags, *(f"-I{path}" for path in include)]
-    with tempfile.TemporaryDirectory(prefix="gpuops-") as scratch:
+    with _scratch_folder() as scratch:
         try:
             preprocessed = _preprocessed(source, full, scratch, device)
             known = _COMPILER.search(preprocessed)
@@ -188,7 +216,8 @@ def _placed(parameters: list[Parameter], arguments, shared: int) -> tuple[list, 
     made = []
     for parameter, x in zip(parameters, arguments, strict=True):
         if parameter.local:
-            place, shared = shared, shared + (int(x) + 15) // 16 * 16
+            place = -(-shared // 16) * 16
+            shared = place + int(x)
             x = np.array(place, np.int64)
         made.append(x)
     return made, shared
@@ -226,6 +255,8 @@ class Module:
     """The kernels of one source as a library that is opened beside sim's own."""
 
     def __init__(self, source: Source, device: Device) -> None:
+        if source.is_opencl:
+            opencl_c.refuse_words(source.text)
         try:
             runtime = Path(__file__).parents[1] / "_sim.so"
             made, kernels, shared = _library(source, runtime, device)

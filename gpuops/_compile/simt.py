@@ -27,7 +27,7 @@ _ALIGN = re.compile(
 )
 _WORDS = re.compile(r"\b(?:__shared__|__device__|extern|static|inline)\b")
 _BRACKETS = re.compile(r"<[^<>]*>|\([^()]*\)")
-_DECLARATOR = re.compile(r"^(.*?)(\b[A-Za-z_]\w*)\s*((?:\[[^\]]*\]\s*)*)$", re.DOTALL)
+_DECLARATOR = re.compile(r"^(.*?)(\b[^\W\d]\w*)\s*((?:\[[^\]]*\]\s*)*)$", re.DOTALL)
 
 
 class SharedSyntaxError(ValueError):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..errors import brief
 from .draw import panel
 
 if TYPE_CHECKING:
@@ -40,16 +43,25 @@ def roofline(
 
     Raises
     ------
+    TypeError
+        What is no number, or no mapping.
     ValueError
-        A rate or a ratio that is not above 0.
+        A rate or a ratio that is not above 0, or is infinite.
 
     Examples
     --------
     >>> import gpuops
     >>> ax = gpuops.roofline(112.4, 622, {"copy": 0.1, "product": 8})    # doctest: +SKIP
     """
-    if not (gbps > 0 and gflops > 0 and all(x > 0 for x in kernels.values())):
-        raise ValueError("roofline: expected rates and operations a byte above 0")
+    if not isinstance(kernels, Mapping):
+        raise TypeError(f"roofline: kernels is a mapping of names, not {brief(kernels)}")
+    for name, x in {"gbps": gbps, "gflops": gflops, **kernels}.items():
+        if not isinstance(x, numbers.Real):
+            raise TypeError(f"roofline: {name} is a number, not {brief(x)}")
+        if not 0 < x < math.inf:
+            raise ValueError(
+                f"roofline: expected rates and operations a byte above 0, and {name} is {x}"
+            )
     ax = panel(ax, 8, 3.8)
     ridge = gflops / gbps
     every = [*kernels.values(), ridge]

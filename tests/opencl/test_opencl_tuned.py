@@ -153,3 +153,11 @@ def test_other_devices_are_not_tuned(home, word, sentence):
     assert ran.returncode == 2
     assert sentence in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize("scale", ["0", "-1", "nan", "inf", "1e9"])
+def test_a_scale_that_is_none(home, scale):
+    ran = python(f"from gpuops.tune import main; main(['--scale={scale}'])", **home)
+    assert ran.returncode == 2
+    assert "--scale is above 0 and at most 64, not" in ran.stderr
+    assert "Traceback" not in ran.stderr

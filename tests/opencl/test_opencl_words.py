@@ -76,3 +76,70 @@ def test_words_for_what_sim_has_not(text, words):
     source = f"int g = 3;\n__kernel void k(__global int *c) {{ {text} }}"
     with pytest.raises(gpuops.CompileError, match=f"line 2: {words}|line 1: {words}"):
         gpuops.compile(source, device="sim")
+
+
+OF_ONE = "__kernel void k(__global float *a) {{ {} }}"
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("__kernel void k(__global int *a, size_t n) { *a = n; }", "type size_t: .*`ulong`"),
+        ("__kernel void k(__global int *a, const bool n) { *a = n; }", "type bool: .*`int`"),
+        ("__kernel void k(half h, __global int *a) { *a = 1; }", "type half: .*`float`"),
+        (OF_ONE.format("atomic_add(a, 1.0f);"), "atomics are of integers"),
+        (OF_ONE.format("atomic_cmpxchg(a, 1.0f, 2.0f);"), "atomics are of integers"),
+        (OF_ONE.format("atomic_inc((__global uchar *)a);"), "an atomic is of 4 or 8 bytes"),
+        (OF_ONE.format("float4 v = float4(1, 2, 3, 4); *a = v.x;"), r"write \(float4\)\("),
+        (OF_ONE.format("auto x = 1.5f; *a = x;"), r"auto is C\+\+'s"),
+        (OF_ONE.format("*a = static_cast<float>(1);"), r"static_cast is C\+\+'s"),
+        (OF_ONE.format("if (*a > 0) { __local float s[4]; s[0] = 1; }"), "`__local` variable"),
+        ("void f() { __local int s; s = 1; }\n" + OF_ONE.format("f();"), "`__local` variable"),
+        (OF_ONE.format("static int n = 0; *a = n;"), "no static variables"),
+        ("const float g = 3;\n" + OF_ONE.format("*a = g;"), "`g` is outside of functions"),
+        (OF_ONE.format("__syncthreads();"), "__syncthreads is CUDA's"),
+        (OF_ONE.format("__shared__ float s[4];"), "__shared__ is CUDA's"),
+        (OF_ONE.format("atomicAdd(a, 1);"), "atomicAdd is CUDA's"),
+        (
+            "__kernel void f(__global float *a) { }\n" + OF_ONE.format("f(a);"),
+            "a function without `__kernel`",
+        ),
+        (OF_ONE.format("*a = get_sub_group_size();"), "docs/sim.md lists .* of OpenCL C"),
+    ],
+)
+def test_what_devices_refuse(source, words):
+    with pytest.raises(gpuops.CompileError, match=rf"line \d: .*{words}"):
+        gpuops.compile(source, device="sim")
+
+
+def test_a_source_without_its_kernel_is_known_by_its_words():
+    with pytest.raises(gpuops.CompileError, match="has no kernel, `__kernel void name"):
+        gpuops.compile("void k(__global float *a) { *a = 1; }", device="sim")
+    with pytest.raises(gpuops.CompileError, match="has no kernel, `__global__ void name"):
+        gpuops.compile("__global void k(float *a) { *a = 1; }", device="sim")
+
+
+def test_a_float_is_exchanged():
+    a = np.zeros(1, "f4")
+    gpuops.compile(OF_ONE.format("atomic_xchg(a, 2.5f);"), device="sim")[1, 1](a)
+    assert a == 2.5
+
+
+def test_names_and_lines_of_the_source_stay():
+    source = "__kernel void k(__global int *block)\n{ int thread = 9; block[thread] = 1; }"
+    with pytest.raises(gpuops.DeviceError) as caught:
+        gpuops.compile(source, device="sim")[1, 1](np.zeros(8, "i4"))
+    said = str(caught.value)
+    assert "stores block[9], past the end of block, which has 8 elements" in said
+    assert "    kernel.cl:2  { int thread = 9; block[thread] = 1; }" in said
+
+
+def test_local_memory_ends_where_the_launch_says():
+    source = """__kernel void k(__global float *a, __local float *s)
+    { int i = get_local_id(0); s[i] = i; barrier(CLK_LOCAL_MEM_FENCE); a[i] = s[31 - i]; }"""
+    k = gpuops.compile(source, device="sim")
+    a = np.zeros(32, "f4")
+    k[1, 32](a, 32)
+    assert a.tolist() == list(range(31, -1, -1))
+    with pytest.raises(gpuops.DeviceError, match="past the end of the work-group's local mem"):
+        k[1, 32](a, 31)

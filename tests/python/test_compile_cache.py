@@ -1,5 +1,6 @@
 """test_compile_cache - what compile keeps: for which sources, whose folder, how whole."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -287,6 +288,19 @@ def test_a_full_disk_does_without(base, monkeypatch):
     monkeypatch.setattr(os, "replace", replace)
     assert base not in keep().parents
     assert not names(base / "gpuops")
+
+
+@needs_sim
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EFBIG, errno.EMFILE])
+def test_no_room_for_the_compiler_is_said(base, monkeypatch, number):
+    def write(path, *args, **words):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "write_text", write)
+    with pytest.raises(OSError, match=f"compile: {os.strerror(number)}") as caught:
+        gpuops.compile(ADD, "sim")
+    assert caught.value.errno == number
+    assert ("TMPDIR names another folder" in str(caught.value)) == (number != errno.EMFILE)
 
 
 # ---- how whole ----

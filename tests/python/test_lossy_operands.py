@@ -202,6 +202,21 @@ def test_nulls_of_arrow():
     assert gpuops.sum(table(column(0), column(0))) == 4
 
 
+def test_a_method_that_only_raises_is_no_advice():
+    """pyarrow's arrays of strings have it."""
+
+    class Strings:
+        def __dlpack__(self, **words):
+            raise TypeError("Can only use DLPack on primitive arrays")
+
+        def __dlpack_device__(self):
+            return 1, 0
+
+    with pytest.raises(TypeError, match="a is a Strings; expected") as error:
+        gpuops.sum(Strings())
+    assert "from_dlpack" not in str(error.value)
+
+
 def no_scalar_type(*args, **words):
     raise TypeError("Got unsupported ScalarType Float8_e5m2")
 

@@ -202,6 +202,14 @@ def test_a_header_that_sim_has_not(header):
     assert said.splitlines()[1:] == [f"    #include <{header}>"]
 
 
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [("#include <cooperative_groups.h>\n", ""), ("", "cooperative_groups::sync(n);")],
+)
+def test_what_to_take_for_cooperative_groups(head, body):
+    assert "instead, __syncthreads() waits for a block" in said_of(head + KERNEL % body)
+
+
 def test_what_nvcc_takes_stays():
     """Declared twice, once with __device__; constant numbers of the host; unused functions."""
     k = gpuops.compile("""

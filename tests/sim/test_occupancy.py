@@ -61,8 +61,23 @@ def test_a_roofline_has_the_bound_of_each_kernel():
     assert said == ["copy: at most 50 GFLOP/s", "product: at most 1e+03 GFLOP/s"]
     x, roof = ax.lines[0].get_data()
     assert np.allclose(roof, np.minimum(100 * x, 1000))
-    with pytest.raises(ValueError, match="roofline: expected rates"):
-        gpuops.roofline(100, 0, {})
+    for wrong in ((100, 0, {}), (float("inf"), 9, {}), (9, 9, {"a": float("nan")})):
+        with pytest.raises(ValueError, match="roofline: expected rates"):
+            gpuops.roofline(*wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (("add", 9, {}), "gbps is a number, not 'add'"),
+        ((9, np.ones(2), {}), "gflops is a number, not array"),
+        ((9, 9, {"copy": "x"}), "copy is a number, not 'x'"),
+        ((9, 9, [1]), r"kernels is a mapping of names, not \[1\]"),
+    ],
+)
+def test_a_roofline_of_what_is_no_number(wrong, words):
+    with pytest.raises(TypeError, match=f"^roofline: {words}"):
+        gpuops.roofline(*wrong)
 
 
 @pytest.fixture

@@ -63,6 +63,20 @@ def test_ways_to_write_a_kernel(source):
     assert a == 7
 
 
+@pytest.mark.parametrize("name", ["größe", "äpfel", "k\\u00e4", "名前"])
+def test_names_in_other_letters(name):
+    """gcc's preprocessor writes such a letter as its number."""
+    program = gpuops.compile(
+        f"__device__ int {name}_(int x) {{ return x; }}\n__global__ void {name}(int *a)\n"
+        f"{{ __shared__ int {name}s[2]; {name}s[1] = {name}_(7); *a = {name}s[1]; }}"
+    )
+    written = name.replace("\\u00e4", "ä")
+    assert list(program.kernels) == [written]
+    a = np.zeros(1, "i4")
+    program.kernels[written][1, 1](a)
+    assert a == 7
+
+
 def test_every_kernel_is_among_the_program_s():
     program = gpuops.compile(
         "void __global__ one(int *a) { *a = 1; }\n#define K(n) __global__ void n(int *a) "

@@ -59,6 +59,12 @@ __ubsan_handle_float_cast_overflow(void *cast, uintptr_t value)
     gop_sim_cast(cast, value, __builtin_return_address(0));
 }
 __attribute__((visibility("hidden"), noinline)) void
+__ubsan_handle_divrem_overflow(void *division, uintptr_t value, uintptr_t by)
+{
+    (void)division, (void)value, (void)by; /* 0: only division by that is asked for */
+    gop_sim_divide(__builtin_return_address(0));
+}
+__attribute__((visibility("hidden"), noinline)) void
 __ubsan_handle_shift_out_of_bounds(void *shift, uintptr_t value, uintptr_t by)
 {
 #ifdef GOP_SIM_SHIFTS_WRAP

@@ -494,10 +494,16 @@ GOP_DEVICE void vstore_half(float from, size_t offset, half *p)
 
 /* ---- atomics, of 32 and 64 bits ---- */
 
+template <typename T, bool of_floats = false> GOP_DEVICE void gop_cl_check_atomic()
+{
+    static_assert(sizeof(T) >= 4, "an atomic is of 4 or 8 bytes");
+    static_assert(of_floats || (T)0.5 == (T)0, "but for atomic_xchg, atomics are of integers");
+}
 #define GOP_CL_ATOMIC(name, ...)                                                               \
     template <typename T>                                                                      \
     GOP_DEVICE T atomic_##name(volatile T *p, typename gop_cl_itself<T>::type value)           \
     {                                                                                          \
+        gop_cl_check_atomic<T, #name[0] == 'x' && #name[1] == 'c'>();                          \
         return gop_sim_atomic(const_cast<T *>(p),                                              \
                               [=](T old) -> T { return (T)(__VA_ARGS__); });                   \
     }
@@ -521,6 +527,7 @@ template <typename T> GOP_DEVICE T atomic_cmpxchg(volatile T *p,
                                                   typename gop_cl_itself<T>::type compare,
                                                   typename gop_cl_itself<T>::type value)
 {
+    gop_cl_check_atomic<T>();
     return gop_sim_atomic(
         const_cast<T *>(p), [=](T old) -> T { return old == compare ? value : old; }, true);
 }
