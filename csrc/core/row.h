@@ -68,7 +68,7 @@ typedef struct gop_ctx {
     int timed;    /* its launches are between two timing events */
     int imagined; /* a GPU that is not there, only for explain: plans are made, nothing runs */
     double marks[GOP_EVENTS]; /* seconds of the host's clock, for backends without `mark` */
-    struct gop_ctx *next;     /* of those that ended threads have left */
+    struct gop_ctx *next;     /* in the list of contexts that ended threads left */
 } gop_ctx;
 
 /* ---- ladder ---- */
