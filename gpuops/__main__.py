@@ -21,6 +21,8 @@ def main(argv: list[str] | None = None) -> int:
     commands.add_parser("demo", add_help=False, help="the operations against NumPy, and water")
     arguments, rest = parser.parse_known_args(argv)
     if arguments.command == "demo":
+        if arguments.json:
+            parser.error("--json is for the configuration: demo prints none")
         from .demo import main as demo
 
         return demo(rest) or 0

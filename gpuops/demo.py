@@ -16,6 +16,7 @@ import numpy as np
 
 import gpuops
 
+from .devices import parse
 from .timing import duration
 
 # ---- the operations against NumPy ----
@@ -247,6 +248,10 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--water", type=Path, help="another .gro file with waters OW HW1 HW2")
     arguments = parser.parse_args(argv)
     devices = [arguments.device] if arguments.device else ["cpu"]
+    try:
+        parse(devices[0])
+    except (ValueError, gpuops.Error) as error:
+        parser.error(str(error))
     if not arguments.device and gpuops.is_available("cuda"):
         devices.append("cuda")
     try:

@@ -214,8 +214,10 @@ _NOT_TAKEN_BY = {
 _ALSO = {
     "axes": "axis", "axis": "axes", "dim": "axis", "dims": "axes", "input": "a",
     "keepdim": "keepdims", "other": "b", "x": "a", "x1": "a", "x2": "b",
-    "b": "f", "tol": "rtol", "max_iter": "maxiter", "maxits": "maxiter",
+    "b": "f", "tol": "rtol", "tolerance": "rtol", "max_iter": "maxiter", "maxits": "maxiter",
+    "maxit": "maxiter", "max_iters": "maxiter", "max_iterations": "maxiter",
     "nbins": "bins", "n_bins": "bins", "n_bin": "bins", "rmax": "r_max", "rmin": "r_min",
+    "r_cut": "r_max", "rcut": "r_max", "cutoff": "r_max",
 }  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -246,7 +246,8 @@ class Profile:
     Attributes
     ----------
     kernels : tuple of KernelProfile
-        One for each kernel that ran, over all its launches; ``p[name]`` finds one.
+        One for each kernel that ran, over all its launches; ``p[name]`` finds one, and a loop
+        over ``p`` meets all.
 
     Examples
     --------
@@ -263,6 +264,12 @@ class Profile:
             if name in (kernel.name, kernel.name.removesuffix("_kernel")):
                 return kernel
         raise KeyError(f"no kernel {name!r} ran, only {[k.name for k in self.kernels]}")
+
+    def __iter__(self) -> Iterator[KernelProfile]:
+        return iter(self.kernels)
+
+    def __len__(self) -> int:
+        return len(self.kernels)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers and strings: kernel -> launches, blocks, threads, "space kind" ->

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gpuops import __main__ as command
 from gpuops import demo
 
 
@@ -105,3 +106,17 @@ def test_without_the_data(capsys, monkeypatch):
     monkeypatch.setattr(demo, "find_water", lambda: None)
     assert demo.main([]) == 1
     assert "pip install MDAnalysisTests" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["demo", "--device", "nope"], "there is no device 'nope'"),
+        (["--json", "demo"], "--json is for the configuration"),
+    ],
+)
+def test_words_of_the_command_that_do_not_fit(words, sentence, capsys):
+    with pytest.raises(SystemExit) as ended:
+        command.main(words)
+    assert ended.value.code == 2
+    assert sentence in capsys.readouterr().err

@@ -340,6 +340,8 @@ def test_what_has_every_attribute(call, kind, words):
         (lambda a: gpuops.jacobi(a, a[0], tol=1e-3), "jacobi: tol= is not taken; .* rtol="),
         (lambda a: gpuops.jacobi(a, b=a[0]), "jacobi: b= is not taken; here it is f="),
         (lambda a: gpuops.rdf(a, nbins=5), "rdf: nbins= is not taken; here it is bins="),
+        (lambda a: gpuops.jacobi(a, a[0], max_iterations=9), "max_iterations= .* maxiter="),
+        (lambda a: gpuops.rdf(a, cutoff=1.0), "rdf: cutoff= is not taken; here it is r_max="),
         (lambda a: gpuops.rdf(a, range=(0, 1)), "give r_min= and r_max="),
         (lambda a: gpuops.add(a, other=a), "here it is b="),
         (lambda a: gpuops.mean(a, initial=1.0), r"gpuops\.sum\(a, initial=value\) has it"),

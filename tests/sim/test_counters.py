@@ -47,7 +47,10 @@ __global__ void parts(const int *a, int *out, int n)
 def test_files_of_kernels_of_the_package():
     """Each by its one name, though sim's compiler reads a copy."""
     a = np.ones((33, 33), "i4")
-    (k,) = gpuops.profile("matmul", a, a, kernel="blocktiled").kernels
+    profile = gpuops.profile("matmul", a, a, kernel="blocktiled")
+    (k,) = profile
+    assert len(profile) == 1
+    assert profile[k.name] is k
     for places in (k.branch_lines, k.lines):
         assert places
         assert all(file.startswith("csrc/cuda/") for file, *_ in places)
