@@ -233,8 +233,9 @@ static inline gop_grid gop_grid_choose(const gop_pairs *p, const gop_near *need,
     return best;
 }
 
-/* Whether GPUs look at near cells alone: `cost` is that, in pairs of all pairs' kernel. A pair
- * costs more where there are few points, whose threads do not fill the device. */
+/* Whether a GPU should compare only the points of near cells. `cost` is the time of that, in
+ * pairs of the kernel that compares all points. A pair costs more if the points are too few for
+ * their threads to fill the device. */
 static inline int gop_are_near_pairs_few(const gop_pairs *p, double cost)
 {
     const double n = (double)p->n, few = n < 8e4 ? 8e4 / n : 1;
