@@ -29,8 +29,8 @@ SCALARS = {
 }  # fmt: skip
 _NUMBERS = "u?(?:char|short|int|long)|float|double"
 _VECTOR = re.compile(rf"({_NUMBERS})(2|3|4|8|16)")
-# What CUDA and C++ say and OpenCL C does not, and what it says in its place.
-_OF_OTHERS = {
+# What CUDA says and OpenCL C does not, and what it says in its place; the same of C++.
+_OF_CUDA = {
     "__global__": "`__kernel`",
     "__device__": "nothing: every function is the device's",
     "__shared__": "`__local`",
@@ -41,12 +41,13 @@ _OF_OTHERS = {
     "gridDim": "`get_num_groups(0)`",
     "atomicAdd": "`atomic_add`",
     "__shfl_down_sync": "local memory: it has no shuffles",
+}
+_OF_CPP = {
     "nullptr": "`NULL`",
     "auto": "no word for it: write the type",
     **dict.fromkeys(("static_cast", "reinterpret_cast", "const_cast"), "`(type)(value)`"),
 }
-_CPP = {"nullptr", "auto", "static_cast", "reinterpret_cast", "const_cast"}
-_OTHERS = re.compile(rf"\b(?:{'|'.join(_OF_OTHERS)})\b")
+_OTHERS = re.compile(rf"\b(?:{'|'.join([*_OF_CUDA, *_OF_CPP])})\b")
 # C++ would take these for the constructors of sim's own types.
 _MADE = re.compile(rf"(?<![\w.])(?:{_NUMBERS})(?:2|3|4|8|16)(?=\s*\()")
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<", re.M)
@@ -127,8 +128,8 @@ def refuse_words(text: str) -> None:
     """Raises for what is CUDA's, or of C's library."""
     plain = without_comments(text)
     if found := _OTHERS.search(plain):
-        whose = "C++'s" if found[0] in _CPP else "CUDA's"
-        words = f"{found[0]} is {whose}: OpenCL C has {_OF_OTHERS[found[0]]} (docs/opencl.md)"
+        whose, table = ("CUDA's", _OF_CUDA) if found[0] in _OF_CUDA else ("C++'s", _OF_CPP)
+        words = f"{found[0]} is {whose}: OpenCL C has {table[found[0]]} (docs/opencl.md)"
         raise _refused(text, found.start(), words)
     if found := _MADE.search(plain):
         words = f"{found[0]} is no function: write ({found[0]})(...) to make one"

@@ -494,27 +494,27 @@ GOP_DEVICE void vstore_half(float from, size_t offset, half *p)
 
 /* ---- atomics, of 32 and 64 bits ---- */
 
-template <typename T, bool of_floats = false> GOP_DEVICE void gop_cl_check_atomic()
+template <typename T, bool of_floats> GOP_DEVICE void gop_cl_check_atomic()
 {
     static_assert(sizeof(T) >= 4, "an atomic is of 4 or 8 bytes");
     static_assert(of_floats || (T)0.5 == (T)0, "but for atomic_xchg, atomics are of integers");
 }
-#define GOP_CL_ATOMIC(name, ...)                                                               \
+#define GOP_CL_ATOMIC(name, of_floats, ...)                                                    \
     template <typename T>                                                                      \
     GOP_DEVICE T atomic_##name(volatile T *p, typename gop_cl_itself<T>::type value)           \
     {                                                                                          \
-        gop_cl_check_atomic<T, #name[0] == 'x' && #name[1] == 'c'>();                          \
+        gop_cl_check_atomic<T, of_floats>();                                                   \
         return gop_sim_atomic(const_cast<T *>(p),                                              \
                               [=](T old) -> T { return (T)(__VA_ARGS__); });                   \
     }
-GOP_CL_ATOMIC(add, old + value)
-GOP_CL_ATOMIC(sub, old - value)
-GOP_CL_ATOMIC(xchg, (void(old), value))
-GOP_CL_ATOMIC(min, value < old ? value : old)
-GOP_CL_ATOMIC(max, old < value ? value : old)
-GOP_CL_ATOMIC(and, old &value)
-GOP_CL_ATOMIC(or, old | value)
-GOP_CL_ATOMIC(xor, old ^ value)
+GOP_CL_ATOMIC(add, false, old + value)
+GOP_CL_ATOMIC(sub, false, old - value)
+GOP_CL_ATOMIC(xchg, true, (void(old), value))
+GOP_CL_ATOMIC(min, false, value < old ? value : old)
+GOP_CL_ATOMIC(max, false, old < value ? value : old)
+GOP_CL_ATOMIC(and, false, old &value)
+GOP_CL_ATOMIC(or, false, old | value)
+GOP_CL_ATOMIC(xor, false, old ^ value)
 template <typename T> GOP_DEVICE T atomic_inc(volatile T *p)
 {
     return atomic_add(p, (T)1);
@@ -527,7 +527,7 @@ template <typename T> GOP_DEVICE T atomic_cmpxchg(volatile T *p,
                                                   typename gop_cl_itself<T>::type compare,
                                                   typename gop_cl_itself<T>::type value)
 {
-    gop_cl_check_atomic<T>();
+    gop_cl_check_atomic<T, false>();
     return gop_sim_atomic(
         const_cast<T *>(p), [=](T old) -> T { return old == compare ? value : old; }, true);
 }
