@@ -15,6 +15,7 @@ operations at the best rate of its dtype in this run, whoever reached it.
 from __future__ import annotations
 
 import argparse
+import atexit
 import collections
 import dataclasses
 import math
@@ -186,6 +187,8 @@ class OnCpu:
         self.pipe, end = context.Pipe()
         self.process = context.Process(target=numpy_process, args=(end, most), daemon=True)
         self.process.start()
+        # A stopped process does not see that it is to end, and whoever exits waits for it.
+        atexit.register(self.process.kill)
         self.halves = np.zeros((2, 4 * int(most)), np.uint8)
 
     def seconds(self, case: Product, a, b, nbytes: float) -> dict[str, float]:
