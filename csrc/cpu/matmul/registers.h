@@ -212,22 +212,31 @@ static ALWAYS_INLINE void vector_store_u64(void *to, int64_t count, vector_u64 v
 #define SHUFFLE(v, w, from) __builtin_shuffle(v, w, from)
 #endif
 
+/* The lanes' numbers, twice. Computed, the numbers of a rotation would be built at each use. */
+#define LANES_TWICE(lanes)                                                                     \
+    {                                                                                          \
+        0 % (lanes), 1 % (lanes), 2 % (lanes), 3 % (lanes), 4 % (lanes), 5 % (lanes),          \
+            6 % (lanes), 7 % (lanes), 8 % (lanes), 9 % (lanes), 10 % (lanes), 11 % (lanes),    \
+            12 % (lanes), 13 % (lanes), 14 % (lanes), 15 % (lanes), 0, 1 % (lanes),            \
+            2 % (lanes), 3 % (lanes), 4 % (lanes), 5 % (lanes), 6 % (lanes), 7 % (lanes),      \
+            8 % (lanes), 9 % (lanes), 10 % (lanes), 11 % (lanes), 12 % (lanes), 13 % (lanes),  \
+            14 % (lanes), 15 % (lanes)                                                         \
+    }
+static const uint32_t LANES_U32[32] = LANES_TWICE(VECTOR / 4);
+static const uint64_t LANES_U64[32] = LANES_TWICE(VECTOR / 8);
+
 /* Rotates: lane i takes lane i + d, modulo the number of lanes. */
 static ALWAYS_INLINE vector_f32 vector_turn_f32(vector_f32 v, int d)
 {
     vector_u32 from;
-#pragma GCC unroll 16
-    for (int lane = 0; lane < VECTOR / 4; lane++)
-        from[lane] = (uint32_t)(lane + d) % (VECTOR / 4);
+    memcpy(&from, LANES_U32 + d, sizeof from);
     return SHUFFLE(v, v, from);
 }
 
 static ALWAYS_INLINE vector_f64 vector_turn_f64(vector_f64 v, int d)
 {
     vector_u64 from;
-#pragma GCC unroll 8
-    for (int lane = 0; lane < VECTOR / 8; lane++)
-        from[lane] = (uint64_t)(lane + d) % (VECTOR / 8);
+    memcpy(&from, LANES_U64 + d, sizeof from);
     return SHUFFLE(v, v, from);
 }
 

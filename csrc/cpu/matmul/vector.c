@@ -245,10 +245,17 @@ static const struct {
                             [GOP_COMPLEX64] = VECTOR_ENTRY(complex64),
                             [GOP_COMPLEX128] = VECTOR_ENTRY(complex128)};
 
+/* Multiply-adds that are worth a thread: fewer of few lines, and of complex numbers, each of
+ * which is four. */
+static int64_t worth_a_thread(const thin *p, gop_dtype dtype)
+{
+    const int64_t real = 1 << (p->is_few ? 15 : 16);
+    return gop_dtype_kind(dtype) == 'c' ? real / 4 : real;
+}
+
 static gop_status matmul_vector(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
-    /* Multiply-adds of dots and sweeps, of few lines, and additions that are worth a thread. */
-    enum { PIECE = 1 << 16, FEWER = 1 << 15, ADDED = 1 << 16 };
+    enum { ADDED = 1 << 16 }; /* additions that are worth a thread */
     thin call = *GOP_OWN(const thin, task->plan);
     const gop_dtype dtype = task->out[0].dtype;
     (void)ctx, (void)step;
@@ -258,10 +265,11 @@ static gop_status matmul_vector(gop_ctx *ctx, const gop_task *task, int64_t step
     call.out = task->out[0].data;
     call.scratch = task->scratch;
     call.sums = call.scratch + (size_t)call.workers * call.own;
+    const int64_t width = gop_smaller(call.width, call.s.n);
     const int64_t terms = call.s.m * gop_smaller(call.s.k, call.segment);
     const int64_t batches = call.gemm->batches, outputs = call.s.m * call.s.n;
     GOP_TRY(gop_parallel_by(call.workers, batches * call.pieces,
-                            1 + (call.is_few ? FEWER : PIECE) / (call.width * terms + 64),
+                            1 + worth_a_thread(&call, dtype) / (width * terms + 64),
                             VECTOR_OF[dtype].pieces, &call));
     if (call.segments == 1) return GOP_OK;
     return gop_parallel_by(call.workers, batches * ((outputs + JOINED - 1) / JOINED),
@@ -330,6 +338,15 @@ static int64_t swept_width(const thin *p, int64_t batches, int64_t item)
     return round_up((p->s.n + across - 1) / across, LANES);
 }
 
+/* The lines of a piece of dots with one row: fewer where they are so long that these are worth a
+ * thread. */
+static int64_t dotted_width(int64_t worth, int64_t k)
+{
+    enum { MOST = 64 };
+    const int64_t lines = worth / k / DOT_LINES * DOT_LINES;
+    return lines > MOST ? MOST : lines > DOT_LINES ? lines : DOT_LINES;
+}
+
 static gop_status matmul_vector_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     enum { ACROSS_ROWS = 4, ACROSS_TERMS = 256, ACROSS_EACH = 16 }; /* where that pays */
@@ -364,7 +381,7 @@ static gop_status matmul_vector_plan(const gop_ctx *ctx, const gop_task *task, g
     p->segments = (s.k + p->segment - 1) / p->segment;
     p->width = p->is_few     ? s.n
                : !p->is_dots ? swept_width(p, g->batches, item)
-               : s.m == 1    ? 64
+               : s.m == 1    ? dotted_width(worth_a_thread(p, dtype), s.k)
                              : 16 / s.m * 6;
     p->pieces = (s.n + p->width - 1) / p->width * p->segments;
     /* Rows that are a power of two apart map to one cache set, so several rows are packed. */
