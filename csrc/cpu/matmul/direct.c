@@ -278,8 +278,20 @@ static int is_near(const sides *s, int64_t item, int rows, int is_complex)
     return s->m <= rows || s->n * item <= most / (gop_smaller(s->k, KC) + 1);
 }
 
+/* Whether columns of b and of the result are neighbours. */
+static int is_plain(const sides *s)
+{
+    return s->b_col == 1 && s->out_col == 1;
+}
+
+/* Whether x's columns fill as much of their vectors as y's. */
+static int is_as_full(const sides *x, const sides *y, int64_t item)
+{
+    return x->n * round_up(y->n, VECTOR / item) >= y->n * round_up(x->n, VECTOR / item);
+}
+
 /* How a product is multiplied in place; 0: it is not. Writes its sides. Sums are spread over
- * columns of out that are apart if else a would be read across its lines, or b be copied. */
+ * columns of out that are apart if b would be copied otherwise, or its vectors be less full. */
 static int direct_way(const gop_gemm *g, gop_dtype dtype, sides *s)
 {
     enum { SMALL = 1 << 13, LEAST_ROWS = 2, LEAST_LINE = 64, LEAST_TERMS = 16 };
@@ -292,7 +304,9 @@ static int direct_way(const gop_gemm *g, gop_dtype dtype, sides *s)
         if (s->m > 1 && s->m <= 2 * rows && s->n * item >= LEAST_LINE && s->k > 1 &&
             s->b_col == 1 && s->b_row != 1 && s->out_col != 1 &&
             (s->k >= LEAST_TERMS || 2 * s->m * item <= VECTOR) &&
-            is_near(s, item, rows, is_complex))
+            is_near(s, item, rows, is_complex) &&
+            !(is_plain(&both[!i]) && is_near(&both[!i], item, rows, is_complex) &&
+              is_as_full(&both[!i], s, item)))
             return SPREAD;
     }
     for (int i = 0; i < 2; i++) {
