@@ -295,6 +295,7 @@ static int is_as_full(const sides *x, const sides *y, int64_t item)
 static int direct_way(const gop_gemm *g, gop_dtype dtype, sides *s)
 {
     enum { SMALL = 1 << 13, LEAST_ROWS = 2, LEAST_LINE = 64, LEAST_TERMS = 16 };
+    enum { NARROW = 128, REUSED = 32 }; /* bytes of a line of a larger b; rows that use it */
     const int64_t item = gop_dtype_size(dtype);
     const int is_complex = gop_dtype_kind(dtype) == 'c';
     const int rows = is_complex ? COMPLEX_ROWS : ROWS;
@@ -321,7 +322,10 @@ static int direct_way(const gop_gemm *g, gop_dtype dtype, sides *s)
     }
     for (int i = 0; i < 2; i++) {
         *s = both[i];
-        if (s->out_col == 1 && s->m >= LEAST_ROWS && s->k > 0 && s->n <= SMALL / s->k)
+        if (s->out_col != 1 || s->m < LEAST_ROWS || s->k == 0) continue;
+        if (s->n <= SMALL / s->k ||
+            (s->a_col == 1 && s->m >= REUSED && (is_complex || s->n * item <= NARROW) &&
+             is_near(s, item, 0, is_complex)))
             return LAID_OUT;
     }
     return 0;
