@@ -294,8 +294,9 @@ static int is_as_full(const sides *x, const sides *y, int64_t item)
  * columns of out that are apart if b would be copied otherwise, or its vectors be less full. */
 static int direct_way(const gop_gemm *g, gop_dtype dtype, sides *s)
 {
-    enum { SMALL = 1 << 13, LEAST_ROWS = 2, LEAST_LINE = 64, LEAST_TERMS = 16 };
-    enum { NARROW = 128, REUSED = 32 }; /* bytes of a line of a larger b; rows that use it */
+    enum { SMALL = 1 << 13, LEAST_ROWS = 2, LEAST_LINE = 64, LEAST_TERMS = 16, SHORT = 64 };
+    enum { LAID = 2 << 20, NARROW = 128 }; /* bytes of a larger b that is laid out, of a line, */
+    enum { REUSED = 32, COMPLEX_REUSED = 3 }; /* and rows that use it */
     const int64_t item = gop_dtype_size(dtype);
     const int is_complex = gop_dtype_kind(dtype) == 'c';
     const int rows = is_complex ? COMPLEX_ROWS : ROWS;
@@ -306,8 +307,9 @@ static int direct_way(const gop_gemm *g, gop_dtype dtype, sides *s)
             s->b_col == 1 && s->b_row != 1 && s->out_col != 1 &&
             (s->k >= LEAST_TERMS || 2 * s->m * item <= VECTOR) &&
             is_near(s, item, rows, is_complex) &&
-            !(is_plain(&both[!i]) && is_near(&both[!i], item, rows, is_complex) &&
-              is_as_full(&both[!i], s, item)))
+            !(s->k <= SHORT && is_plain(&both[!i]) &&
+              is_near(&both[!i], item, rows, is_complex) &&
+              (is_turned(&both[!i], dtype) || is_as_full(&both[!i], s, item))))
             return SPREAD;
     }
     for (int i = 0; i < 2; i++) {
@@ -323,9 +325,10 @@ static int direct_way(const gop_gemm *g, gop_dtype dtype, sides *s)
     for (int i = 0; i < 2; i++) {
         *s = both[i];
         if (s->out_col != 1 || s->m < LEAST_ROWS || s->k == 0) continue;
-        if (s->n <= SMALL / s->k ||
-            (s->a_col == 1 && s->m >= REUSED && (is_complex || s->n * item <= NARROW) &&
-             is_near(s, item, 0, is_complex)))
+        if (s->n <= SMALL / s->k) return LAID_OUT;
+        const int pays = is_complex ? s->m >= COMPLEX_REUSED
+                                    : s->m >= REUSED && s->a_col == 1 && s->n * item <= NARROW;
+        if (pays && round_up(s->n * item, 64) <= LAID / s->k && is_near(s, item, 0, is_complex))
             return LAID_OUT;
     }
     return 0;

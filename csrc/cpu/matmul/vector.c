@@ -288,7 +288,8 @@ static int way_of(const sides *p, gop_dtype dtype)
         LINES = 16,
         CACHED = 512 << 10,
         NARROWEST = 4,
-        NARROW = 128, /* bytes */
+        NARROW = 128, /* bytes; those of a line that direct spreads */
+        LINE = 64,
         TALL = 1 << 16
     };
     const int64_t item = gop_dtype_size(dtype);
@@ -303,12 +304,15 @@ static int way_of(const sides *p, gop_dtype dtype)
     /* Short lines; two to four rows that are packed, times a few lines; up to eight rows. */
     if (p->b_row == 1 && p->m == 1 && p->k >= SHORT && p->n >= SHORT) return DOTS;
     if (is_real && p->b_row == 1 && p->m <= most && p->k >= FEW_TERMS &&
-        (p->n >= LINES ||
-         (p->n > 1 && p->a_col != 1 && p->k >= 2 * SHORTEST && p->k < 32 * SHORTEST)))
+        (p->n >= LINES || (p->n > 1 && p->a_col != 1 && p->k >= 2 * SHORTEST)))
         return DOTS;
-    if (is_real && p->b_row == 1 && p->m <= DOTTED_ROWS && p->n > FEW_LINES &&
-        p->k >= 4 * SHORTEST)
+    /* Few rows across l, which are packed: what direct would read, or pack, term by term. */
+    const int are_askew = p->b_row == 1 && p->a_col != 1 && p->n > 1 && p->m * item < LINE &&
+                          (p->out_row != 1 || (item == 4 && p->k >= 64 * SHORTEST));
+    if (is_real && p->b_row == 1 && p->m <= DOTTED_ROWS && p->k >= 4 * SHORTEST &&
+        (p->n > FEW_LINES || are_askew))
         return DOTS;
+    if (!is_real && are_askew && p->m <= DOT_ROWS && p->k >= 2 * SHORTEST) return DOTS;
     const int is_large = p->m == 1 || p->n * item > CACHED / (p->k + 1) * 4;
     /* What direct sums in registers, by at most two blocks of 8, 4, 2 or 1 vectors on AVX2;
      * only real numbers have the same bits there. */
