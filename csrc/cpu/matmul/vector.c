@@ -304,11 +304,13 @@ static int way_of(const sides *p, gop_dtype dtype)
     /* Short lines; two to four rows that are packed, times a few lines; up to eight rows. */
     if (p->b_row == 1 && p->m == 1 && p->k >= SHORT && p->n >= SHORT) return DOTS;
     if (is_real && p->b_row == 1 && p->m <= most && p->k >= FEW_TERMS &&
-        (p->n >= LINES || (p->n > 1 && p->a_col != 1 && p->k >= 2 * SHORTEST)))
+        (p->n >= LINES || (p->n > 1 && p->a_col != 1 && p->k >= 2 * SHORTEST &&
+                           (p->k < 32 * SHORTEST || p->out_row != 1))))
         return DOTS;
     /* Few rows across l, which are packed: what direct would read, or pack, term by term. */
     const int are_askew = p->b_row == 1 && p->a_col != 1 && p->n > 1 && p->m * item < LINE &&
-                          (p->out_row != 1 || (item == 4 && p->k >= 64 * SHORTEST));
+                          (p->out_row != 1 ||
+                           (item == 4 && p->n >= SHORT && p->k >= 64 * SHORTEST));
     if (is_real && p->b_row == 1 && p->m <= DOTTED_ROWS && p->k >= 4 * SHORTEST &&
         (p->n > FEW_LINES || are_askew))
         return DOTS;
