@@ -30,4 +30,6 @@ def opencl_cpu():
         pytest.skip(f"needs an OpenCL device, as Debian's pocl-opencl-icd: {why}")
     first = gpuops.devices("opencl")[0]
     if not first.detail.startswith("CPU "):
-        pytest.skip(f"needs a CPU as 'opencl', as by Debian's pocl-opencl-icd, not {first.name}")
+        pytest.skip(
+            f"needs a CPU as 'opencl', as by Debian's pocl-opencl-icd, not {first.name}"
+        )
