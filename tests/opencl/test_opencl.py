@@ -267,7 +267,6 @@ print(gpuops.add(d, d).get().shape)
     assert lines[3] == "(300, 70)"
 
 
-@needs_cpu
 @uses_opencl
 def test_a_small_call_on_a_device_with_its_own_memory_makes_no_buffers_and_waits_once():
     """It waits for its result alone, which it reads."""

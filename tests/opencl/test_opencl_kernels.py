@@ -110,7 +110,6 @@ def test_more_axes_than_a_kernel_is_told_of():
             getattr(gpuops, op)(*arrays, device="opencl", kernel=kernel)
 
 
-@needs_cpu
 def test_more_axes_without_a_kernel_named():
     """The reason is that of the last row asked, which takes most."""
     a = np.zeros((2,) * 24, "i1")
@@ -154,7 +153,6 @@ def test_vectors_of_every_side(word):
             same_bits(got, np.transpose(a, axes).copy())
 
 
-@needs_cpu
 def test_arrays_that_reach_further_than_a_buffer_may():
     """Of PoCL a part of the memory: a call is cut until its arrays fit."""
     memory = mmap.mmap(-1, 1 << 33)

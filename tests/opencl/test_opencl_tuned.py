@@ -8,14 +8,7 @@ import stat
 
 import numpy as np
 import pytest
-from opencl_machine import (
-    keeping,
-    needs_build,
-    needs_cpu,
-    opencl,  # noqa: F401
-    python,
-    said,
-)
+from opencl_machine import keeping, needs_build, opencl, python, said  # noqa: F401
 
 import gpuops
 from gpuops import tuned
@@ -95,7 +88,6 @@ def test_the_command_writes_what_later_processes_read(home, everything):
     assert json.loads(path.read_text())["devices"] == {}
 
 
-@needs_cpu
 def test_kept_values_take_the_place_of_the_shipped_ones(home):
     shipped = width_of(home)
     assert shipped == 4
@@ -104,7 +96,6 @@ def test_kept_values_take_the_place_of_the_shipped_ones(home):
     assert width_of(home, GPUOPS_TUNED="0") == shipped
 
 
-@needs_cpu
 @pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("values", [
     {"add.vectorized": {"bytes": 63}},
@@ -117,7 +108,6 @@ def test_what_no_kernel_has_does_nothing(home, values):
     assert width_of(home) == 4
 
 
-@needs_cpu
 def test_another_driver_has_other_values(home):
     keep(home, {key() + "1": {"add.vectorized": {"bytes": 64}}})
     assert width_of(home) == 4
