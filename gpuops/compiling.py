@@ -298,7 +298,8 @@ def compile(
     have the same bits. The bits of a NaN, and the last ones of ``expf`` and its like, may
     differ. Two things that C++ leaves undefined and a GPU defines are errors on sim: to convert
     a float that the integer type cannot hold, and to shift by the width or more. Arrays that
-    share memory share it on the device. `profile` counts what the warps of kernels on sim do.
+    share memory share it on the device; OpenCL's GPUs take them only from the same begin.
+    `profile` counts what the warps of kernels on sim do.
     ``#include "..."`` looks in the file's folder; for a string, in the working directory.
     Compiled kernels are kept in ``~/.cache/gpuops`` (or ``$XDG_CACHE_HOME/gpuops``), if nobody
     else can write there.

@@ -19,6 +19,7 @@ IS_BUILT = (FOLDER / "_opencl.so").exists()
 OCLGRIND = next(iter(sorted(Path("/usr/lib").glob("**/liboclgrind-rt-icd.so"))), None)
 
 needs_build = pytest.mark.skipif(not IS_BUILT, reason="this build has no OpenCL backend")
+needs_cpu = pytest.mark.usefixtures("opencl_cpu")
 
 
 @pytest.fixture(scope="module")

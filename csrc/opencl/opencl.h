@@ -204,8 +204,7 @@ gop_status gop_cl_set_axes(const gop_cl_build *build, const char *kind, int rank
     static const gop_row op##_##kernel##_row = {                                               \
         .name = #kernel, .plan = op##_##kernel##_plan, __VA_ARGS__};
 #define GOP_CL_ROW_LISTED(op, stem, kernel, ...) &op##_##kernel##_row,
-/* ROWS(ROW, op, stem) lists them; CANDIDATES(op) has those that run unasked, the first that
- * takes a call. */
+/* ROWS(ROW, op, stem) lists them; of CANDIDATES(op) the first that takes a call runs. */
 #define GOP_CL_LADDER(op, stem, ROWS, CANDIDATES)                                              \
     ROWS(GOP_CL_ROW_DEFINED, op, stem)                                                         \
     static const gop_candidate op##_candidates[] = {CANDIDATES(op)};                           \

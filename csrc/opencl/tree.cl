@@ -12,8 +12,7 @@ static void push(NODE *node, long number, NODE x)
     node[level] = x;
 }
 
-/* What `count` of them fold to, the lowest first: what is to the right of the last one changes
- * nothing. */
+/* What `count` of them fold to, the lowest first: what is right of the last changes nothing. */
 static NODE root_of(const NODE *node, long count)
 {
     int level = 0;

@@ -23,23 +23,43 @@ _INCLUDE = re.compile(r'#[ \t]*include[ \t]*"([^"\n]+)"[^\n]*')
 DEEPEST = 32  # files that include one another
 _TYPEDEF = re.compile(r"\btypedef\s+([\w\s]+?)\s+(\w+)\s*;")
 # clang's words behind file, line and column, as most drivers have them; and PoCL's order.
-_SAID = re.compile(r"(?:(?P<file>[^\s:]+):)?(?P<line>\d+):\d+:\s*(?:(?:fatal )?error:\s*)?")
+_SAID = re.compile(
+    r"(?:(?P<file>[^\s:]+):)?(?P<line>\d+):\d+:\s*(?:(?:(?:fatal )?error|warning):\s*)?"
+)
+_UNKNOWN = re.compile(r"ptxas fatal\s*: Unresolved extern function '(\w+)'")
+_LINE = re.compile(r'#line (\d+)(?: "([^"]*)")?\s*$')
 
 
-def _error(said: str, source: Source) -> CompileError:
-    """The first error that the driver tells, with its line."""
+def _error(said: str, source: Source, image: str) -> CompileError:
+    """The first error that the driver tells of the image, with its line of the source."""
     found = _SAID.search(said)
-    if not found:
-        words = said or "the driver does not say why"
-    else:
-        words = said[found.end() :].strip()
-        lines, number = source.text.splitlines(), int(found["line"])
+    lines = source.text.splitlines()
+    if unknown := _UNKNOWN.match(said):
+        words, file = f"the function '{unknown[1]}' is nowhere", "kernel.cl"
+        call = re.search(rf"\b{unknown[1]}\s*\(", without_comments(source.text))
+        number = source.text.count("\n", 0, call.start()) + 1 if call else 0
+    elif found:
+        words, number = said[found.end() :].strip(), int(found["line"])
         file = (found["file"] or "kernel.cl").rpartition("/")[2]
-        if file not in ("kernel.cl", "error") and not file.startswith("tempfile"):
-            words = f"{file}, line {number}: {words}"
-        elif 0 < number <= len(lines):
-            words = f"line {number}: {words}\n    {lines[number - 1].strip()}"
+        if file == "<kernel>":
+            file, number = _place(image, number)
+    else:
+        words, file, number = said or "the driver does not say why", "kernel.cl", 0
+    if file not in ("kernel.cl", "error") and not file.startswith("tempfile"):
+        words = f"{file}, line {number}: {words}"
+    elif 0 < number <= len(lines):
+        words = f"line {number}: {words}\n    {lines[number - 1].strip()}"
     return CompileError(f"compile: the source does not compile\n{words}")
+
+
+def _place(image: str, line: int) -> tuple[str, int]:
+    """File and number of a line of the image; NVIDIA's driver does not follow its #lines."""
+    file, number = "kernel.cl", 0
+    for text in image.splitlines()[: line - 1]:
+        number += 1
+        if at := _LINE.match(text):
+            file, number = at[2] or file, int(at[1]) - 1
+    return file, number + 1
 
 
 def _with_includes(text: str, folder: Path, name: str = "kernel.cl", depth: int = 0) -> str:
@@ -84,11 +104,11 @@ class Module:
 
     def __init__(self, source: Source, device: Device) -> None:
         refuse_words(source.text)
-        image = f"{_PROLOGUE}{_with_includes(source.text, source.folder)}".encode()
+        image = f"{_PROLOGUE}{_with_includes(source.text, source.folder)}"
         try:
-            self._module = _core.load_module((device.backend, device.ordinal), image)
+            self._module = _core.load_module((device.backend, device.ordinal), image.encode())
         except CompileError as error:
-            raise _error(str(error), source) from None
+            raise _error(str(error), source, image) from None
         plain = without_comments(source.text)
         aliases = {name: " ".join(old.split()) for old, name in _TYPEDEF.findall(plain)}
         aliases = {k: v for k, v in aliases.items() if k not in SCALARS}

@@ -10,7 +10,14 @@ import threading
 import numpy as np
 import pytest
 from engine import random, same_bits
-from opencl_machine import keeping, needs_build, opencl, python, said  # noqa: F401
+from opencl_machine import (
+    keeping,
+    needs_build,
+    needs_cpu,
+    opencl,  # noqa: F401
+    python,
+    said,
+)
 
 import gpuops
 from gpuops import _core
@@ -95,6 +102,7 @@ def test_a_library_that_is_no_loader():
     assert "libm.so.6 has no function clGetPlatformIDs" in text
 
 
+@needs_cpu
 @uses_opencl
 def test_no_icd_file_names_the_one_to_write(tmp_path):
     text = said(WHY, OCL_ICD_VENDORS=str(tmp_path))
@@ -104,6 +112,7 @@ def test_no_icd_file_names_the_one_to_write(tmp_path):
     assert "not opencl" in ran.stdout
 
 
+@needs_cpu
 @uses_opencl
 @pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
 def test_a_driver_that_aborts_leaves_this_process_alone(tmp_path):
@@ -212,6 +221,7 @@ def test_device_arrays():
     same_bits(out.get(), a + a)
 
 
+@needs_cpu
 @uses_opencl
 @pytest.mark.sampled
 def test_a_device_with_memory_of_its_own(everything):
@@ -273,6 +283,7 @@ print(*(names.count("cl" + x) for x in ("CreateBuffer", "ReleaseMemObject", "Fin
     assert text == "0 0 0 1 1"
 
 
+@needs_cpu
 @uses_opencl
 @pytest.mark.sampled
 def test_results_larger_than_caches_are_streamed_past_them(tmp_path, everything):
@@ -295,6 +306,7 @@ print("same")
     assert all(b" -DSTREAMED " in program for program in kept)
 
 
+@needs_cpu
 @uses_opencl
 def test_what_is_streamed_does_not_depend_on_the_hosts_caches(tmp_path):
     """A virtual machine may report those of the whole host; 16 MiB are more than it has."""

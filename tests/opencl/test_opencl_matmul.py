@@ -6,7 +6,7 @@ import engine
 import numpy as np
 import pytest
 from engine import dtype_of, random, same_bits
-from opencl_machine import needs_build, opencl, rows, said  # noqa: F401
+from opencl_machine import needs_build, needs_cpu, opencl, rows, said  # noqa: F401
 from test_matmul import BATCHES, DTYPES, check_all, exact
 
 import gpuops
@@ -72,6 +72,7 @@ def test_nothing_leaks_in_from_outside(device, kernel):
     same_as_a_loop([(a, a), (a[3], a), (a.T, a[7])], device, kernel)
 
 
+@needs_cpu
 def test_parts_of_a_long_product():
     """Cut along rows, columns and batches into steps, after each of which Ctrl-C is heard."""
     for m, k, n, kernel in ((1500, 300, 1400, "packed"), (900, 60, 700, "naive"),
@@ -85,6 +86,7 @@ def test_parts_of_a_long_product():
     same_bits(gpuops.matmul(a, b, device="opencl"), a @ b)
 
 
+@needs_cpu
 def test_parts_of_a_thin_product():
     """Along its rows, or along its columns; all of a's rows are one in memory."""
     row, b = exact((3000,), np.dtype("f4")), exact((3000, 2), np.dtype("f4"), 1)

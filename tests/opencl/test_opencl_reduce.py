@@ -7,7 +7,7 @@ import golden_tree
 import numpy as np
 import pytest
 from engine import dtype_of, random, same_bits
-from opencl_machine import needs_build, opencl, rows, said  # noqa: F401
+from opencl_machine import needs_build, needs_cpu, opencl, rows, said  # noqa: F401
 from test_reduce import OPS, POSITIONS, WORDS, check, check_all
 
 import gpuops
@@ -73,6 +73,7 @@ def test_outputs_of_few_elements(device, kernel):
     check_all(cases, device, kernel)
 
 
+@needs_cpu
 @pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("word", ["float32", "complex64", "float16", "int16", "bool"])
 def test_rows_that_are_turned_in_registers(word, everything):
@@ -84,6 +85,7 @@ def test_rows_that_are_turned_in_registers(word, everything):
             assert check(op, a, 1, device="opencl", kernel="chunked"), (op, outputs, n)
 
 
+@needs_cpu
 @pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("word", ["int16", "complex64", "float16", "float32", "float64"])
 def test_narrow_arrays_of_whole_leaves(word, everything):
@@ -97,6 +99,7 @@ def test_narrow_arrays_of_whole_leaves(word, everything):
         assert check("sum", a[:, :-1], axis, device="opencl", kernel="chunked"), shape
 
 
+@needs_cpu
 @pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("word", ["float32", "complex64", "float16", "int64", "bool"])
 @pytest.mark.parametrize("op", ["argmin", "argmax"])

@@ -30,8 +30,7 @@ static double of_item(T item, double scale, int is_largest)
 #endif
 }
 
-/* Of each leaf of tree/v1 the sum of the squares, or the largest part, by a work-group: columns
- * one after the other. */
+/* Of each leaf of tree/v1 the sum of squares, or the largest part; one column at a time. */
 __kernel void jacobi_leaves_kernel(FROM(T, v), TO(double, sums), const long n,
                                    const long leaves, const double scale, const int is_largest)
 {

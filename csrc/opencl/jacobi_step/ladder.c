@@ -95,8 +95,7 @@ static int has_vectors(const gop_task *task, int width)
            bits % width == 0 && at % ((uintptr_t)width * (uintptr_t)gop_cl_item(dtype)) == 0;
 }
 
-/* A row of a matrix a work-group, or several of a dense one. Tunables "group", "held" and
- * "batch". */
+/* A row of a matrix a work-group, or several. Tunables "group", "held" and "batch". */
 static gop_status by_groups(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     planned *const own = GOP_OWN_OF_STEP(planned, plan);

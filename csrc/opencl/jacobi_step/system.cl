@@ -76,8 +76,7 @@ static void add_neighbour(struct row *row, int term, int step, long at, long ext
 }
 #endif
 
-/* Whatever the arrays of a CSR matrix hold, a row stays inside of them: others may write there
- * after the check. */
+/* A CSR matrix's row stays inside of its arrays: others may write there after the check. */
 static void find_row(const struct operands o, const struct system s, long i, struct row *row)
 {
     row->i = i;

@@ -291,8 +291,7 @@ static gop_status guessed(const gop_ctx *ctx, const gop_task *task, gop_plan *pl
     return plan_counters(ctx, task, own);
 }
 
-/* Tunable "group". The costs are the cuda backend's: a GPU that runs OpenCL has the same things
- * to do. */
+/* Tunable "group". The costs are the cuda backend's: a GPU has the same things to do. */
 static gop_status cells(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     static const gop_grid_costs costs = {20.0, 0.0, 15.0, 0.0, 1.0, 1};

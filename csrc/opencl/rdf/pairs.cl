@@ -92,8 +92,7 @@ static int row_of(int s, int t, int types)
     return TYPED ? low * types - low * (low - 1) / 2 + high - low : 0;
 }
 
-/* Adds to a counter of 64 bits by atomics of 32, which every device has: where the low half
- * wraps, one is carried. */
+/* Adds to 64 bits by atomics of 32, which every device has: a low half that wraps carries. */
 static void count(__global uint *out, const struct call c, int row, int bin, uint times)
 {
     volatile __global uint *const low = out + 2 * (row * c.out_row + bin * c.out_col);

@@ -9,8 +9,7 @@
 #define OUT_OF(g) (g)->axes.stride[0]
 #define IN_OF(g) (g)->axes.stride[1]
 #define WHERE_OF(g) (g)->axes.stride[2]
-/* How many axes are kept, and are not. Where the build knows it compilers keep axes out of
- * memory. */
+/* How many axes are kept, and are not: builds that know it keep them out of memory. */
 #if !defined(KEPT)
 #define KEPT (int)g->kept
 #define REDUCED (int)g->reduced

@@ -254,8 +254,7 @@ static gop_status launch_lesson(gop_ctx *ctx, const gop_task *task, int64_t step
     return adds ? GOP_OK : sum_groups(ctx, task, out, &sums, groups, 1);
 }
 
-/* As many groups as fit the device. Refuses all but the sum of a whole contiguous array.
- * Tunable "group". */
+/* As many groups as fit the device; only for whole contiguous arrays. Tunable "group". */
 static gop_status by_adding_groups(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     enum { EACH = 4096, GROUPS = 8 }; /* numbers of a group at least; groups of a unit */
@@ -293,8 +292,7 @@ static void set_nodes(struct work *w, int node_leaves)
     w->nodes = w->leaves ? gop_ceil(w->leaves, INT64_C(1) << node_leaves) : 1;
 }
 
-/* Whether work-items may take vectors of several neighbours, lanes or outputs: whole ones,
- * where a vector may begin. */
+/* Whether work-items may take whole vectors of neighbours, lanes or outputs. */
 static int has_vectors(const gop_task *task, const reduce_job *job)
 {
     const struct shape *const s = &job->shape;
@@ -393,8 +391,7 @@ static int64_t strips_of(reduce_job *job, int strip)
     return s->outputs / line * gop_ceil(line, (int64_t)strip * job->items);
 }
 
-/* Whether outputs of a few elements lie one after the other, and vectors of them can be turned
- * in registers. */
+/* Whether outputs of a few elements lie together, so that registers can turn them. */
 static int are_turned(const gop_task *task, const reduce_job *job)
 {
     enum { MOST = 16 };

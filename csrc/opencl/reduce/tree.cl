@@ -17,8 +17,7 @@
 
 enum { TOGETHER = 4, BATCH = 8 }; /* leaves; loads that are under way at once */
 
-/* Of a team, and BY_ROWS, where the build knows them: loops of constants have no arrays in
- * memory. */
+/* Of a team, and BY_ROWS, where the build knows them: constant loops keep no arrays. */
 #if !defined(TEAM)
 #define EVERY_TURN _Pragma("unroll 1")
 #define TEAM w.team

@@ -26,7 +26,7 @@ typedef struct cl_event_object *cl_event;
     X(DEVICE_NOT_FOUND, -1) X(DEVICE_NOT_AVAILABLE, -2) X(COMPILER_NOT_AVAILABLE, -3) \
     X(MEM_OBJECT_ALLOCATION_FAILURE, -4) X(OUT_OF_RESOURCES, -5) X(OUT_OF_HOST_MEMORY, -6) \
     X(PROFILING_INFO_NOT_AVAILABLE, -7) X(BUILD_PROGRAM_FAILURE, -11) X(MAP_FAILURE, -12) \
-    X(MISALIGNED_SUB_BUFFER_OFFSET, -13) X(INVALID_VALUE, -30) X(INVALID_DEVICE, -33) \
+    X(INVALID_VALUE, -30) X(INVALID_DEVICE, -33) \
     X(INVALID_CONTEXT, -34) X(INVALID_COMMAND_QUEUE, -36) X(INVALID_HOST_PTR, -37) \
     X(INVALID_MEM_OBJECT, -38) X(INVALID_BINARY, -42) X(INVALID_BUILD_OPTIONS, -43) \
     X(INVALID_PROGRAM, -44) X(INVALID_PROGRAM_EXECUTABLE, -45) X(INVALID_KERNEL_NAME, -46) \
@@ -48,7 +48,6 @@ enum {
     CL_DEVICE_MAX_WORK_GROUP_SIZE = 0x1004,
     CL_DEVICE_MAX_WORK_ITEM_SIZES = 0x1005,
     CL_DEVICE_MAX_CLOCK_FREQUENCY = 0x100C,
-    CL_DEVICE_MEM_BASE_ADDR_ALIGN = 0x1019, /* in bits */
     CL_DEVICE_SINGLE_FP_CONFIG = 0x101B,
     CL_DEVICE_GLOBAL_MEM_CACHE_SIZE = 0x101E,
     CL_DEVICE_GLOBAL_MEM_SIZE = 0x101F,
@@ -73,6 +72,7 @@ enum {
     CL_MEM_USE_HOST_PTR = 1 << 3,
     CL_PROGRAM_BINARY_SIZES = 0x1165,
     CL_PROGRAM_BINARIES = 0x1166,
+    CL_PROGRAM_NUM_KERNELS = 0x1167,
     CL_PROGRAM_KERNEL_NAMES = 0x1168,
     CL_PROGRAM_BUILD_LOG = 0x1183,
     CL_KERNEL_NUM_ARGS = 0x1191,
@@ -85,7 +85,6 @@ enum {
     CL_KERNEL_WORK_GROUP_SIZE = 0x11B0,
     CL_KERNEL_COMPILE_WORK_GROUP_SIZE = 0x11B1,
     CL_KERNEL_LOCAL_MEM_SIZE = 0x11B2,
-    CL_BUFFER_CREATE_TYPE_REGION = 0x1220,
     CL_PROFILING_COMMAND_END = 0x1283,
 };
 
@@ -107,7 +106,7 @@ enum {
     X(cl_int, clReleaseCommandQueue, (cl_queue))                                               \
     X(cl_int, clFinish, (cl_queue))                                                            \
     X(cl_mem, clCreateBuffer, (cl_context, cl_flags, size_t, void *, cl_int *))                \
-    X(cl_mem, clCreateSubBuffer, (cl_mem, cl_flags, cl_uint, const void *, cl_int *))          \
+    X(cl_int, clRetainMemObject, (cl_mem))                                                     \
     X(cl_int, clReleaseMemObject, (cl_mem))                                                    \
     X(cl_int, clEnqueueReadBuffer,                                                             \
       (cl_queue, cl_mem, cl_bool, size_t, size_t, void *, EVENTS))                             \

@@ -169,8 +169,7 @@ static gop_status enumerate(void)
         folder && *folder ? folder : "/etc/OpenCL/vendors");
 }
 
-/* Does what this process will do next, and says nothing of a failure: it will fail there too.
- */
+/* Does what this process will do next, and says nothing: the failure comes there too. */
 static void be_the_child(const char *name, int out)
 {
     dup2(out, STDOUT_FILENO); /* what a driver says before it ends the process */

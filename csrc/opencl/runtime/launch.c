@@ -37,8 +37,7 @@ typedef struct pieces {
     piece of[GOP_MAX_INPUTS + GOP_MAX_OUTPUTS];
 } pieces;
 
-/* Adds a piece of memory to those that are there; what overlaps becomes one, since buffers may
- * not. */
+/* Adds a piece of memory; what overlaps becomes one, since buffers may not. */
 static void add_piece(pieces *b, uintptr_t begin, uintptr_t end)
 {
     for (int i = 0; i < b->count; i++) {
@@ -51,8 +50,7 @@ static void add_piece(pieces *b, uintptr_t begin, uintptr_t end)
     b->of[b->count++] = (piece){begin, end, NULL};
 }
 
-/* Makes those of operands in the host's memory. Where one is longer than a buffer may be core
- * cuts the call. */
+/* Makes those of operands in the host's memory; core cuts calls that exceed a buffer. */
 static gop_status take_buffers(gop_cl_ctx *c, const gop_cl_operand *operands, pieces *b)
 {
     b->count = 0;

@@ -190,16 +190,17 @@ gop_status gop_cl_buffer_from(gop_cl_ctx *c, void *address, size_t bytes, cl_mem
     if (c->device->shares_memory)
         return GOP_CL_MAKE(*buffer, clCreateBuffer, c->device->context,
                            CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, address);
-    size_t region[2] = {0, bytes};
-    cl_mem whole = gop_cl_buffer_of(address, &region[0]);
-    const gop_status status = GOP_CL_MAKE(*buffer, clCreateSubBuffer, whole, CL_MEM_READ_WRITE,
-                                          CL_BUFFER_CREATE_TYPE_REGION, region);
-    if (*buffer || gop_cl_code != CL_MISALIGNED_SUB_BUFFER_OFFSET) return status;
-    cl_uint bits = 0;
-    gop_cl.clGetDeviceInfo(c->device->id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, GOP_CL_ANSWER(bits));
-    return gop_fail(
-        GOP_BAD_ARGUMENT,
-        "opencl: an argument begins %zu bytes behind its memory's begin, expected a "
-        "multiple of %u on this device; pass a copy, or the whole array and an index",
-        region[0], bits / 8);
+    size_t at;
+    cl_mem whole = gop_cl_buffer_of(address, &at);
+    /* Kernels may not write to parts of a buffer that overlap, and NVIDIA's driver dies of
+     * them. Arrays lie behind others' begin only where they overlap. */
+    if (at)
+        return gop_fail(GOP_BAD_ARGUMENT,
+                        "opencl: an argument begins %zu bytes behind one that it shares memory "
+                        "with, expected the same begin on this device; pass a copy, or the "
+                        "whole array and an index",
+                        at);
+    GOP_TRY(GOP_CL_CALL(clRetainMemObject, whole));
+    *buffer = whole;
+    return GOP_OK;
 }

@@ -10,7 +10,7 @@
 
 #include "opencl/runtime/runtime.h"
 
-enum { ARGUMENTS = 256, NAMES = 4096, WORDS = 256, TEXT = 1 << 16 };
+enum { ARGUMENTS = 256 /* as of Python's launch */, WORDS = 256, TEXT = 1 << 16 };
 
 typedef struct module {
     cl_program program;
@@ -55,18 +55,37 @@ const char *gop_cl_describe_module(void *loaded)
     return ((const module *)loaded)->text;
 }
 
+/* NVIDIA's driver dies of it where a program has no kernel. */
+static gop_status describe_all(module *m)
+{
+    size_t bytes = 0;
+    GOP_TRY(
+        GOP_CL_CALL(clGetProgramInfo, m->program, CL_PROGRAM_KERNEL_NAMES, 0, NULL, &bytes));
+    char *const names = gop_services->alloc(bytes + 1), *rest = names;
+    if (!names) return gop_fail(GOP_NO_MEMORY, "opencl: no host memory for a program");
+    names[0] = names[bytes] = '\0';
+    gop_status status =
+        GOP_CL_CALL(clGetProgramInfo, m->program, CL_PROGRAM_KERNEL_NAMES, bytes, names, NULL);
+    for (char *name; status == GOP_OK && (name = strsep(&rest, ";"));)
+        if (*name) status = describe(m, name);
+    gop_services->release(names);
+    if (status != GOP_OK || strlen(m->text) + 1 < TEXT) return status;
+    return gop_fail(GOP_NOT_COMPILED, "its kernels have too many parameters in all, expected "
+                                      "some 2000; make two sources of it");
+}
+
 static gop_status load(const gop_cl_device *d, module *m, const char *text)
 {
-    char options[128], names[NAMES] = "", *rest = names;
+    char options[128];
+    size_t count = 0;
     /* What rounds is as in gpuops's own kernels: nothing is contracted, quotients are rounded
      * correctly where the device can. */
     snprintf(options, sizeof options, "-cl-std=CL1.2 -cl-kernel-arg-info%s",
              d->facts & GOP_CL_QUOTIENTS ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
     GOP_TRY(gop_cl_build_source(d, text, options, &m->program));
-    gop_status status = GOP_CL_CALL(clGetProgramInfo, m->program, CL_PROGRAM_KERNEL_NAMES,
-                                    sizeof names - 1, names, NULL);
-    for (char *name; status == GOP_OK && (name = strsep(&rest, ";"));)
-        if (*name) status = describe(m, name);
+    gop_status status =
+        GOP_CL_CALL(clGetProgramInfo, m->program, CL_PROGRAM_NUM_KERNELS, GOP_CL_ANSWER(count));
+    if (status == GOP_OK && count > 0) status = describe_all(m);
     if (status != GOP_OK) gop_cl.clReleaseProgram(m->program);
     return status;
 }
@@ -89,8 +108,7 @@ void gop_cl_unload_module(void *loaded)
     gop_services->release(m);
 }
 
-/* That a launch keeps the device's limits: of local memory, what the source declares and what
- * arguments ask for besides. */
+/* A launch keeps the device's limits; local memory is the source's and the arguments'. */
 static gop_status check_limits(const gop_cl_device *d, cl_kernel kernel, cl_uint count,
                                const gop_kernel_launch *l)
 {

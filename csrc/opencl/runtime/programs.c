@@ -21,7 +21,8 @@ typedef struct gop_cl_built {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static gop_cl_built *all;
 
-/* The first line of a build's log that speaks of an error, and what follows it on that line. */
+/* The line of a build's log that says most: NVIDIA's has a function that is nowhere as a
+ * warning, and below it an error without a line. */
 static void build_error(const gop_cl_device *d, cl_program program, char *line, size_t room)
 {
     size_t bytes = 0;
@@ -31,8 +32,9 @@ static void build_error(const gop_cl_device *d, cl_program program, char *line, 
     if (!log) return;
     log[bytes] = log[0] = '\0';
     gop_cl.clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, bytes, log, NULL);
-    const char *found = strstr(log, "error");
-    if (!found) found = log;
+    static const char *const words[] = {"error:", "implicit declaration", "fatal", "error", ""};
+    const char *found = NULL;
+    for (int i = 0; !found; i++) found = strstr(log, words[i]);
     while (found > log && found[-1] != '\n') found--;
     while (isspace((unsigned char)*found)) found++;
     snprintf(line, room, "%.*s", (int)strcspn(found, "\n"), found);

@@ -128,8 +128,7 @@ static gop_status by_tiles(const gop_ctx *ctx, const gop_task *task, gop_plan *p
     return gop_cl_need_group(ctx, &own->build, side * own->high, (side + 4) * side * item);
 }
 
-/* Bytes of the longest vectors that all rows of the input and of the output are whole of; 0
- * where rows have gaps. */
+/* Bytes of the longest vectors that both arrays' rows are whole of; 0 where rows have gaps. */
 static int vector_of(const gop_task *task, const planned *own)
 {
     enum { MOST = 16 };

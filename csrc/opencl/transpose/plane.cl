@@ -13,8 +13,7 @@ struct tile {
     long to, from; /* where its batch begins */
 };
 
-/* Column by column of the input, so that work-groups that run together write neighbours; or
- * BY_ROWS. */
+/* Column by column of the input: groups that run together write neighbours; or BY_ROWS. */
 static struct tile tile_of(const struct plane *p, const struct axes *batch, long number,
                            int side_x, int side_y)
 {
