@@ -158,6 +158,7 @@ static int let_all_go(PyObject *const *operands, int count)
         if (gop_foreign_follows(gop_handle_kind(operands[i]),
                                 gop_buffer_array(operands[i])->where.ordinal))
             continue;
+        if (gop_is_critical()) return -1;
         PyErr_Clear(); /* let_go asks again, and says what is wrong */
         PyObject *pair = gop_device_pair(gop_buffer_array(operands[i])->where);
         PyObject *done = PyObject_CallFunction(gop_members[GOP_OF_let_go], "ON",
@@ -178,6 +179,7 @@ static PyObject *make_theirs(gop_request *r)
     PyObject *theirs = gop_is_lent(r, i) ? gop_make_foreign(&r->foreign[i], out)
                                          : gop_make_of_kind(gop_library_of(r, i), out);
     gop_code_ran(r);
+    if (PyErr_Occurred()) return NULL; /* Ctrl-C */
     if (gop_read_inputs(r) < 0) Py_CLEAR(theirs);
     r->options.made = theirs && r->call.nout == 1;
     return theirs;
