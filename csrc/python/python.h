@@ -154,6 +154,8 @@ int gop_read_late(gop_request *r);
 int gop_request_settle(gop_request *r);
 PyObject *gop_make_output(gop_request *r);
 PyObject *gop_request_run(gop_request *r);
+/* Reads all that a run would, also what it would write, for a plan. */
+int gop_request_aim(gop_request *r);
 
 /* ---- call.c ---- */
 
