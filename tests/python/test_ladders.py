@@ -433,3 +433,21 @@ def test_explain_knows_the_dtype_of_what_was_passed():
     assert gpuops.explain("sum", A, out=np.zeros((), "f8")).dtype == np.float32
     system = {"A": np.eye(3, dtype="f4"), "f": np.ones(3, "f4")}
     assert gpuops.explain("jacobi", **system).dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("op", "args", "wrong"),
+    [
+        ("jacobi", CALLS["jacobi"], {"callback": 3}),
+        ("jacobi", CALLS["jacobi"], {"progress": "no"}),
+        ("rdf", CALLS["rdf"], {"progress": "no"}),
+        ("rdf", CALLS["rdf"], {"norm": "volume"}),
+        ("rdf", CALLS["rdf"], {"box": (0.5, 0.5, np.inf)}),
+    ],
+)
+def test_explain_refuses_what_a_call_refuses(op, args, wrong):
+    with pytest.raises((TypeError, ValueError)) as call:
+        getattr(gpuops, op)(*args, **wrong)
+    with pytest.raises(type(call.value)) as explained:
+        gpuops.explain(op, *args, **wrong)
+    assert str(explained.value) == str(call.value)
