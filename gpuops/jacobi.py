@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -291,9 +290,7 @@ def _solver_of(A, f, x0, alpha, omega, given, device, kernel, params) -> Solver:
 
 def _first_call(*args, **words) -> _road.Call:
     """What `benchmark`, `ladder` and `explain` look at."""
-    bound = inspect.signature(jacobi).bind(*args, **words)
-    bound.apply_defaults()
-    given = bound.arguments
+    given = _road.bound(jacobi, args, words)
     _shown(given["callback"], given["progress"])
     system = [given[name] for name in ("A", "f", "x0", "alpha", "omega")]
     how = [given[name] for name in ("device", "kernel", "params")]

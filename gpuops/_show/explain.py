@@ -66,7 +66,8 @@ class Explanation:
     sector_bytes : float
         The same, if memory moves whole sectors: the bytes of all sectors that the arrays touch.
     launches : int
-        How many kernels are launched.
+        The steps, between which Ctrl-C is heard. A step launches one kernel or a few, which
+        `profile` counts.
     upload_bytes, download_bytes : int
         The bytes that go to the device and come back.
     scratch_bytes : int
@@ -131,7 +132,7 @@ class Explanation:
         copied = copy_seconds(self.device, self.sector_bytes)
         if copied:
             more = (self.launches - 1) * (copy_seconds(self.device, 0) or 0)
-            again = f", and {self.launches} launches" if self.launches > 1 else ""
+            again = f", and {self.launches} steps" if self.launches > 1 else ""
             unit = "cache lines" if self.device.backend == "cpu" else "sectors"
             copy = f"a copy of {_size(self.sector_bytes)} (its arrays in whole {unit})"
             found.append((copied + more, f"as long as {copy} takes here{again}"))

@@ -440,6 +440,8 @@ def test_explain_knows_the_dtype_of_what_was_passed():
     [
         ("jacobi", CALLS["jacobi"], {"callback": 3}),
         ("jacobi", CALLS["jacobi"], {"progress": "no"}),
+        ("jacobi", CALLS["jacobi"], {"out": A}),
+        ("rdf", CALLS["rdf"], {"out": A}),
         ("rdf", CALLS["rdf"], {"progress": "no"}),
         ("rdf", CALLS["rdf"], {"norm": "volume"}),
         ("rdf", CALLS["rdf"], {"box": (0.5, 0.5, np.inf)}),
