@@ -235,7 +235,8 @@ void gop_array_assign(gop_array *to, const gop_array *from);
  * it needs. */
 size_t gop_array_dense(const gop_array *array, gop_array *dense);
 void gop_array_c_order(gop_array *array); /* sets C-contiguous strides */
-double gop_array_least_bytes(const gop_array *array); /* where they lie, each element once */
+/* Bytes of its elements where they lie, each counted once. */
+double gop_array_least_bytes(const gop_array *array);
 /* Bytes of the memory sectors that the elements touch; an average if rows are not aligned to
  * sectors. */
 double gop_array_sectors(const gop_array *array, int64_t sector);

@@ -280,7 +280,7 @@ def front(function):
     )  # fmt: skip
 
 
-def bound(function, args, words) -> dict[str, Any]:
+def bound(function, args, words) -> dict:
     """What each parameter gets; an error names the function, as a call's does."""
     try:
         given = inspect.signature(function).bind(*args, **words)

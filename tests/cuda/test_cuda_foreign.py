@@ -279,7 +279,7 @@ for current.ptr in (0, stream()):  # the default one, where attributes are enoug
 
 
 def test_ctrl_c_in_a_library_is_no_refusal(run):
-    """Heard while CuPy makes the result, or tells its stream: no memory of ours takes its place."""
+    """Heard while CuPy makes the result, or tells its stream: ours does not replace it."""
     run(
         LIBRARIES
         + """
@@ -295,7 +295,8 @@ def empty(shape, dtype):
 def get_current_stream(device=0):
     ask("stream")
     return current
-sys.modules["cupy"].empty, sys.modules["cupy.cuda"].get_current_stream = empty, get_current_stream
+sys.modules["cupy"].empty = empty
+sys.modules["cupy.cuda"].get_current_stream = get_current_stream
 def stopped(*arguments):
     asked.clear()
     try:
