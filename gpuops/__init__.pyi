@@ -91,7 +91,6 @@ _O = TypeVar("_O", bound=NDArray[Any] | _OnDevice)
 _In = ArrayLike | _OnDevice
 _Scalar = complex | np.generic
 _DType = DTypeLike | None
-_Weights = ArrayLike | _OnDevice
 _Axis = SupportsIndex | tuple[SupportsIndex, ...] | None
 _Axes = Sequence[int] | NDArray[np.integer[Any]] | None
 _New = EllipsisType | None
@@ -183,13 +182,13 @@ def transpose(a: _A, axes: _Axes = None, *, out: _New = None,
 def transpose(a: ArrayLike, axes: _Axes = None, *, out: _New = None,
         **on: Unpack[_On]) -> NDArray[Any]: ...
 @overload
-def jacobi_step(A: Any, f: _In, x: _In, *, alpha: _Weights | None = None,
+def jacobi_step(A: Any, f: _In, x: _In, *, alpha: _Scalar | None = None,
         omega: float | None = None, out: _O | tuple[_O], **on: Unpack[_On]) -> _O: ...
 @overload
-def jacobi_step(A: Any, f: ArrayLike, x: ArrayLike, *, alpha: _Weights | None = None,
+def jacobi_step(A: Any, f: ArrayLike, x: ArrayLike, *, alpha: _Scalar | None = None,
         omega: float | None = None, out: _New = None, **on: Unpack[_On]) -> NDArray[Any]: ...
 @overload
-def jacobi_step(A: Any, f: _A, x: _A, *, alpha: _Weights | None = None,
+def jacobi_step(A: Any, f: _A, x: _A, *, alpha: _Scalar | None = None,
         omega: float | None = None, out: _New = None, **on: Unpack[_On]) -> _A: ...
 @overload
 def reduce(a: _In, op: _Word | Callable[..., Any] = "sum", axis: _Axis = None,
@@ -350,7 +349,7 @@ def argmax(a: ArrayLike, axis: None = None, out: None = None,
 def argmax(a: ArrayLike, axis: SupportsIndex | None = None, out: _New = None,
         keepdims: bool = False, **on: Unpack[_On]) -> NDArray[np.int64]: ...
 def load_ipython_extension(shell: Any) -> None: ...
-def jacobi(A: Any, f: _In, x0: _In | None = None, *, alpha: _Weights | None = None,
+def jacobi(A: Any, f: _In, x0: _In | None = None, *, alpha: _Scalar | None = None,
         omega: float | None = None, rtol: float = 1e-05, atol: float = 0.0,
         maxiter: int = 1000, dtol: float = 1e5, check_every: int = 1,
         callback: Callable[[Any], Any] | None = None, progress: bool = False,

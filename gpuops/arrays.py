@@ -250,6 +250,7 @@ for _name, _symbol in (
 for _name, _symbol in (
     ("neg", "-"), ("pos", "+"), ("invert", "~"), ("abs", "abs()"), ("lt", "<"), ("le", "<="),
     ("gt", ">"), ("ge", ">="), ("eq", "=="), ("ne", "!="), ("setitem", "[] ="),
+    ("contains", "in"),
 ):  # fmt: skip
     setattr(DeviceArray, f"__{_name}__", _refuse(_symbol, _OTHERWISE))
 for _name in ("float", "int", "complex"):

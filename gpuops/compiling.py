@@ -96,7 +96,12 @@ class CompiledKernel:
         grid = _sizes(self.name, self._words[0], place[0])
         block = _sizes(self.name, self._words[1], place[1])
 
-        def launch(*args: Any) -> None:
+        def launch(*args: Any, **words: Any) -> None:
+            for word in words:
+                raise TypeError(
+                    f"{self.name}: the arguments of a kernel have no names, pass {word}= by "
+                    "its place"
+                )
             self._run(grid, block, shared, args)
 
         launch.__qualname__ = f"{self.name}[{place[0]}, {place[1]}] on {self.device}"
@@ -180,7 +185,8 @@ class Program:
     def __getattr__(self, name: str) -> CompiledKernel:
         if name in self.__dict__.get("kernels", {}):
             return self.kernels[name]
-        raise AttributeError(f"the program has no kernel {name!r}")
+        has = ", ".join(self.__dict__.get("kernels", {}))
+        raise AttributeError(f"the program has no kernel {name!r}, only {has}")
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.kernels]

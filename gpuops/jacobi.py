@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -253,9 +252,7 @@ def jacobi(
     """
     given = {"rtol": rtol, "atol": atol, "dtol": dtol, "maxiter": maxiter,
              "check_every": check_every}  # fmt: skip
-    if callback is not None and not callable(callback):
-        raise TypeError(f"jacobi: callback is a function of x, not {brief(callback)}")
-    progress = flag("jacobi", "progress", progress)
+    progress = _shown(callback, progress)
     solver = _solver_of(A, f, x0, alpha, omega, given, device, kernel, params)
     bar = _progress_bar(solver.rules.maxiter) if progress else None
     try:
@@ -267,6 +264,13 @@ def jacobi(
     finally:
         if bar is not None:
             bar.close()
+
+
+def _shown(callback, progress) -> bool:
+    """Whether there is a bar; an exception if who watches the iteration cannot."""
+    if callback is not None and not callable(callback):
+        raise TypeError(f"jacobi: callback is a function of x, not {brief(callback)}")
+    return flag("jacobi", "progress", progress)
 
 
 def _solver_of(A, f, x0, alpha, omega, given, device, kernel, params) -> Solver:
@@ -286,9 +290,8 @@ def _solver_of(A, f, x0, alpha, omega, given, device, kernel, params) -> Solver:
 
 def _first_call(*args, **words) -> _road.Call:
     """What `benchmark`, `ladder` and `explain` look at."""
-    bound = inspect.signature(jacobi).bind(*args, **words)
-    bound.apply_defaults()
-    given = bound.arguments
+    given = _road.bound(jacobi, args, words)
+    _shown(given["callback"], given["progress"])
     system = [given[name] for name in ("A", "f", "x0", "alpha", "omega")]
     how = [given[name] for name in ("device", "kernel", "params")]
     return _solver_of(*system, given, *how).first_call()

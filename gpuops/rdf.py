@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING
 
 from ._call import road as _road
@@ -165,9 +164,7 @@ def _first_call(*args, **words) -> _road.Call:
     """What `benchmark`, `ladder` and `explain` look at."""
     from ._rdf import run as rdf_run
 
-    bound = inspect.signature(rdf).bind(*args, **words)
-    bound.apply_defaults()
-    return rdf_run.first_call(**bound.arguments)
+    return rdf_run.first_call(**_road.bound(rdf, args, words))
 
 
 _road.calls["rdf"] = _first_call

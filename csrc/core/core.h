@@ -47,7 +47,6 @@ typedef struct gop_descriptor {
     gop_status (*prepare)(gop_task *task, gop_array *in, gop_arena *arena);
     /* Fills task->geometry from the layouts of task->in and task->out. */
     gop_status (*plan)(gop_task *task);
-    double (*bytes)(const gop_task *task);
     double (*flops)(const gop_task *task);
     /* The work by which "auto" chooses a device for host arrays, before any check. NULL: the
      * CPU. */
@@ -236,6 +235,8 @@ void gop_array_assign(gop_array *to, const gop_array *from);
  * it needs. */
 size_t gop_array_dense(const gop_array *array, gop_array *dense);
 void gop_array_c_order(gop_array *array); /* sets C-contiguous strides */
+/* Bytes of its elements where they lie, each counted once. */
+double gop_array_least_bytes(const gop_array *array);
 /* Bytes of the memory sectors that the elements touch; an average if rows are not aligned to
  * sectors. */
 double gop_array_sectors(const gop_array *array, int64_t sector);

@@ -205,8 +205,8 @@ static PyObject *plan_dict(const gop_request *r, const gop_explanation *plan, co
         "precision", gop_precision_name(plan->precision));
 }
 
-/* plan() or plan(facts of a GPU that is not there). It runs nothing, so its output needs no
- * memory. */
+/* plan() or plan(facts of a GPU that is not there). It runs nothing, so that a new output needs
+ * no memory. */
 static PyObject *call_plan(PyObject *self, PyObject *arguments)
 {
     PyObject *facts = NULL;
@@ -216,7 +216,7 @@ static PyObject *call_plan(PyObject *self, PyObject *arguments)
     int weighed = GOP_MAX_CANDIDATES;
     if (!PyArg_ParseTuple(arguments, "|O:plan", &facts)) return NULL;
     if (facts && read_like(facts, &like) < 0) return NULL;
-    if (gop_request_settle(r) < 0 || gop_infer_output(r) < 0) return NULL;
+    if (gop_request_aim(r) < 0) return NULL;
     gop_status status;
     gop_weighed *const list = PyMem_Malloc(GOP_MAX_CANDIDATES * sizeof *list);
     if (!list) return PyErr_NoMemory();

@@ -337,7 +337,7 @@ PyObject *gop_make_foreign(const gop_foreign *foreign, gop_array *array)
         foreign->library == GOP_TORCH ? make_torch(foreign->api, array) : make_cupy(array);
     if (made && array->data && !PyErr_Occurred()) return made;
     Py_XDECREF(made);
-    PyErr_Clear();
+    if (!gop_is_critical()) PyErr_Clear();
     return NULL;
 }
 
@@ -365,7 +365,7 @@ PyObject *gop_make_of_kind(PyObject *kind, gop_array *array)
 {
     gop_foreign foreign;
     if (!named(kind, &foreign) || !gop_foreign_follows(kind, array->where.ordinal)) {
-        PyErr_Clear();
+        if (!gop_is_critical()) PyErr_Clear();
         return NULL;
     }
     return gop_make_foreign(&foreign, array);

@@ -257,6 +257,7 @@ int gop_read_inputs(gop_request *r)
         const int status = read_input(r, i);
         if (status < 0) return -1;
         if (status > 0) { /* wrapping it runs code, so all are read anew */
+            if (gop_is_critical()) return -1;
             PyErr_Clear();
             if (gop_wrap_input(r, i) < 0) return -1;
             r->on_device = 0;
@@ -307,8 +308,10 @@ int gop_look_at_target(gop_request *r, gop_array *array)
     }
     const int known =
         gop_plain_array(r->target, array) || gop_read_array(r->target, array, 0) == 0;
-    if (!known) PyErr_Clear();
-    return known;
+    if (known) return 1;
+    if (gop_is_critical()) return -1;
+    PyErr_Clear();
+    return 0;
 }
 
 /* ---- the result ---- */

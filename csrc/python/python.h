@@ -62,8 +62,8 @@ int gop_ask_foreign(PyObject *object, gop_foreign *foreign, int i);
 /* Reads such an array without running Python; 0 if it has changed since. */
 int gop_read_foreign(PyObject *object, const gop_foreign *foreign, gop_array *array);
 /* Makes an array of that library in memory of its own allocator, with the array's dtype, shape,
- * strides (without gaps) and place, and sets data. NULL without an exception if the library has
- * none to give. May run the caller's code. */
+ * strides (without gaps) and place, and sets data. NULL if the library has
+ * none to give, with an exception only for Ctrl-C. May run the caller's code. */
 PyObject *gop_make_foreign(const gop_foreign *foreign, gop_array *array);
 /* The same by the library's word. The library has to work on the default stream. */
 PyObject *gop_make_of_kind(PyObject *kind, gop_array *array);
@@ -154,6 +154,8 @@ int gop_read_late(gop_request *r);
 int gop_request_settle(gop_request *r);
 PyObject *gop_make_output(gop_request *r);
 PyObject *gop_request_run(gop_request *r);
+/* Reads all that a run would, also what it would write, for a plan. */
+int gop_request_aim(gop_request *r);
 
 /* ---- call.c ---- */
 

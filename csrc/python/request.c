@@ -158,6 +158,7 @@ static int let_all_go(PyObject *const *operands, int count)
         if (gop_foreign_follows(gop_handle_kind(operands[i]),
                                 gop_buffer_array(operands[i])->where.ordinal))
             continue;
+        if (gop_is_critical()) return -1;
         PyErr_Clear(); /* let_go asks again, and says what is wrong */
         PyObject *pair = gop_device_pair(gop_buffer_array(operands[i])->where);
         PyObject *done = PyObject_CallFunction(gop_members[GOP_OF_let_go], "ON",
@@ -178,6 +179,7 @@ static PyObject *make_theirs(gop_request *r)
     PyObject *theirs = gop_is_lent(r, i) ? gop_make_foreign(&r->foreign[i], out)
                                          : gop_make_of_kind(gop_library_of(r, i), out);
     gop_code_ran(r);
+    if (PyErr_Occurred()) return NULL; /* Ctrl-C */
     if (gop_read_inputs(r) < 0) Py_CLEAR(theirs);
     r->options.made = theirs && r->call.nout == 1;
     return theirs;
@@ -335,13 +337,19 @@ static PyObject *given_out(gop_request *r, PyObject *target)
     return r->out;
 }
 
+/* Reads the arrays of a call whose kernels write `out`. */
+static int read_with_target(gop_request *r, gop_dtype dtype)
+{
+    if (gop_request_settle(r) < 0) return -1;
+    do {
+        if (gop_read_inputs(r) < 0 || read_target(r, dtype) < 0) return -1;
+    } while (!r->is_read);
+    return 0;
+}
+
 static PyObject *run_into(gop_request *r, gop_dtype dtype)
 {
-    if (gop_request_settle(r) < 0) return NULL;
-    do {
-        if (gop_read_inputs(r) < 0 || read_target(r, dtype) < 0) return NULL;
-    } while (!r->is_read);
-    if (run(r) < 0) return NULL;
+    if (read_with_target(r, dtype) < 0 || run(r) < 0) return NULL;
     return given_out(r, r->target);
 }
 
@@ -380,35 +388,66 @@ static int is_spread(const gop_request *r)
     return !same;
 }
 
-static PyObject *run_into_out(gop_request *r)
+/* How a result comes into `out`. */
+typedef struct way {
+    gop_dtype dtype; /* of the result */
+    int is_beside;   /* no kernel writes `out` */
+    int spreads;     /* the result is repeated over it */
+} way;
+
+static int find_way(gop_request *r, way *w)
 {
     gop_array target;
-    if (r->is_lines && gop_request_settle(r) < 0) return NULL;
-    if (r->is_lines) return run(r) < 0 ? NULL : given_out(r, r->out);
-    if (!r->target && gop_read_out(r) < 0) return NULL;
-    if (gop_read_inputs(r) < 0 || gop_read_late(r) < 0) return NULL;
-    if (gop_infer(&r->call) != GOP_OK) return gop_raise();
+    if (!r->target && gop_read_out(r) < 0) return -1;
+    if (gop_read_inputs(r) < 0 || gop_read_late(r) < 0) return -1;
+    if (gop_done(gop_infer(&r->call)) < 0) return -1;
     const gop_array *const result = &r->call.out[0];
-    const gop_dtype dtype = result->dtype;
+    const gop_dtype dtype = w->dtype = result->dtype;
     const int known = gop_look_at_target(r, &target);
-    if (known < 0) return NULL;
+    if (known < 0) return -1;
     const int plain = known && target.dtype == dtype && !target.stored;
     r->options.fits =
         plain && r->call.nout == 1 && target.ndim == result->ndim &&
         memcmp(target.shape, result->shape, (size_t)target.ndim * sizeof *target.shape) == 0;
-    const int spreads = !r->options.fits && is_spread(r);
+    const int spreads = w->spreads = !r->options.fits && is_spread(r);
     if (r->options.fits) gop_array_assign(&r->call.out[0], &target);
     if (!plain || spreads) {
-        if (gop_wrap_out(r) < 0) return NULL;
+        if (gop_wrap_out(r) < 0) return -1;
         PyObject *shape = spreads ? PyObject_GetAttrString(r->target, "shape")
                                   : gop_shape_tuple(result->ndim, result->shape);
         if (!shape || !gop_ask(r, GOP_ASK_store_check, "(sNON)", r->name, gop_descr(dtype),
                                r->target, shape))
-            return NULL;
+            return -1;
     }
-    if (!spreads && (plain || (known && gop_can_cast(dtype, target.dtype))))
-        return run_into(r, dtype);
-    return run_beside(r, spreads);
+    w->is_beside = spreads || !(plain || (known && gop_can_cast(dtype, target.dtype)));
+    return 0;
+}
+
+static PyObject *run_into_out(gop_request *r)
+{
+    way w;
+    if (r->is_lines && gop_request_settle(r) < 0) return NULL;
+    if (r->is_lines) return run(r) < 0 ? NULL : given_out(r, r->out);
+    if (find_way(r, &w) < 0) return NULL;
+    return w.is_beside ? run_beside(r, w.spreads) : run_into(r, w.dtype);
+}
+
+int gop_request_aim(gop_request *r)
+{
+    way w;
+    gop_array *const out = &r->call.out[0];
+    if (!r->out || r->final || r->is_lines) {
+        if (gop_request_settle(r) < 0) return -1;
+        if (!r->out || r->final) return gop_infer_output(r);
+        if (r->is_lines) return 0;
+    }
+    if (find_way(r, &w) < 0) return -1;
+    if (!w.is_beside) return read_with_target(r, w.dtype);
+    if (gop_request_settle(r) < 0) return -1;
+    gop_array_c_order(out);
+    out->data = NULL;
+    out->where = (gop_device){GOP_CPU, 0};
+    return 0;
 }
 
 PyObject *gop_request_run(gop_request *r)

@@ -280,6 +280,16 @@ def front(function):
     )  # fmt: skip
 
 
+def bound(function, args, words) -> dict:
+    """What each parameter gets; an error names the function, as a call's does."""
+    try:
+        given = inspect.signature(function).bind(*args, **words)
+    except TypeError as error:
+        raise TypeError(f"{function.__name__}() {error}") from None
+    given.apply_defaults()
+    return given.arguments
+
+
 def run(op: str, operands: Sequence, params: dict | None = None, **how):
     """Makes a Call and runs it."""
     return Call(op, operands, params, **how).run()

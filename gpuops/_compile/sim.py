@@ -136,7 +136,7 @@ def _in_letters(preprocessed: str) -> str:
 
 @contextlib.contextmanager
 def _scratch_folder():
-    """Where the compiler reads and writes; an error says where that is."""
+    """Where the compiler reads and writes; an error names the file or folder."""
     try:
         with tempfile.TemporaryDirectory(prefix="gpuops-") as scratch:
             yield scratch
@@ -144,7 +144,7 @@ def _scratch_folder():
         words = f"compile: {error.strerror or error}"
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             words += f"; it writes into {tempfile.gettempdir()}: TMPDIR names another folder"
-        raise OSError(error.errno or 0, words) from None
+        raise OSError(error.errno or 0, words, error.filename) from None
 
 
 def _library(

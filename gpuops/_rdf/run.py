@@ -179,11 +179,13 @@ def _call(sets, types, ntypes: int, edges, cell: Box | None, options) -> _road.C
     return _road.Call("rdf", (sets[0], edges, *sets[1:], *types), meaning, **options)
 
 
-def first_call(points, r_max, bins, r_min, points2, types, exclude, box, frames, device, kernel,
-               params, **_) -> _road.Call:  # fmt: skip
+def first_call(points, r_max, bins, r_min, points2, types, exclude, box, norm, frames, progress,
+               device, kernel, params) -> _road.Call:  # fmt: skip
     """All pairs of the first frame."""
-    found = frames_of(points, points2, types, exclude, box, frames)
-    edges = _edges(r_max, bins, r_min, found)
+    flag("rdf", "progress", progress)
+    found, edges = _begun(
+        points, r_max, bins, r_min, points2, types, exclude, box, norm, frames
+    )
     options = {"device": device, "kernel": kernel, "tunables": params}
     with contextlib.closing(iter(found)) as each:
         frame = next(each, None)

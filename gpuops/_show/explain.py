@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,7 +66,8 @@ class Explanation:
     sector_bytes : float
         The same, if memory moves whole sectors: the bytes of all sectors that the arrays touch.
     launches : int
-        How many kernels are launched.
+        The steps, between which Ctrl-C is heard. A step launches one kernel or a few, which
+        `profile` counts.
     upload_bytes, download_bytes : int
         The bytes that go to the device and come back.
     scratch_bytes : int
@@ -130,7 +132,7 @@ class Explanation:
         copied = copy_seconds(self.device, self.sector_bytes)
         if copied:
             more = (self.launches - 1) * (copy_seconds(self.device, 0) or 0)
-            again = f", and {self.launches} launches" if self.launches > 1 else ""
+            again = f", and {self.launches} steps" if self.launches > 1 else ""
             unit = "cache lines" if self.device.backend == "cpu" else "sectors"
             copy = f"a copy of {_size(self.sector_bytes)} (its arrays in whole {unit})"
             found.append((copied + more, f"as long as {copy} takes here{again}"))
@@ -184,6 +186,7 @@ class Explanation:
         return _text.facts_html(self._title(), self._facts())
 
 
+_OPERANDS = {"a", "b", "c", "A", "f", "x", "x0", "points", "points2"}
 BUS_RATE = 25e9  # bytes a second of a 16-lane PCIe 4 bus, for the estimate
 
 
@@ -240,17 +243,33 @@ def explain(op: Op, *args: Any, like: str | None = None, **kwargs: Any) -> Expla
     facts = call_of(name, args, kwargs).plan(*(() if gpu is None else (gpu,)))
     where = facts["device"]
     bus = (facts["upload_bytes"] + facts["download_bytes"]) / BUS_RATE
-    dtypes = [a.dtype for a in args if isinstance(getattr(a, "dtype", None), np.dtype)]
     return Explanation(
         name, where, facts["kernel"], facts["bytes"], facts["sector_bytes"], facts["launches"],
         facts["flops"], facts["upload_bytes"], facts["download_bytes"], facts["scratch_bytes"],
         bus, tuple(_why(name, facts, args, kwargs)),
         described(name, where, args, kwargs) + (f", like an {gpu.name}" if gpu else ""),
-        np.dtype(np.result_type(*dtypes) if dtypes else np.float64), facts["precision"],
+        _common_dtype(name, args, kwargs), facts["precision"],
         tuple(Candidate(k, s or None, when, why, no)
               for k, s, when, why, no in facts["candidates"]), like,
         _makes_much(name, facts, args, kwargs),
     )  # fmt: skip
+
+
+def _common_dtype(name: str, args, kwargs) -> np.dtype:
+    """That of the operands: lists have NumPy's, Python's numbers have none."""
+    given = inspect.signature(OPS[name][1]).bind(*args, **kwargs).arguments
+    found = [d for word in _OPERANDS & given.keys() for d in _dtypes(given[word])]
+    return np.dtype(np.result_type(*found) if found else np.float64)
+
+
+def _dtypes(value) -> list[np.dtype]:
+    if isinstance(value, (list, tuple)):
+        try:
+            value = np.asarray(value)
+        except ValueError:  # frames of several sizes
+            return [d for one in value for d in _dtypes(one)]
+    dtype = getattr(value, "dtype", None)
+    return [dtype] if isinstance(dtype, np.dtype) else []
 
 
 def _makes_much(name: str, facts: dict, args, kwargs) -> bool:

@@ -278,6 +278,42 @@ for current.ptr in (0, stream()):  # the default one, where attributes are enoug
     )
 
 
+def test_ctrl_c_in_a_library_is_no_refusal(run):
+    """Heard while CuPy makes the result, or tells its stream: ours does not replace it."""
+    run(
+        LIBRARIES
+        + """
+x = cupy()(a)
+plain, stop, asked = sys.modules["cupy"].empty, [], []
+def ask(which):
+    asked.append(which)
+    if len(asked) in stop or which in stop:
+        raise KeyboardInterrupt
+def empty(shape, dtype):
+    ask("memory")
+    return plain(shape, dtype)
+def get_current_stream(device=0):
+    ask("stream")
+    return current
+sys.modules["cupy"].empty = empty
+sys.modules["cupy.cuda"].get_current_stream = get_current_stream
+def stopped(*arguments):
+    asked.clear()
+    try:
+        gpuops.add(*arguments)
+    except KeyboardInterrupt:
+        return True
+    return False
+assert not stopped(x, x) and asked.count("memory") == 1 and "stream" in asked
+questions = len(asked)
+for stop in (["memory"], *([k] for k in range(1, questions + 1))):
+    assert stopped(x, x) and stopped(x, 1.0), (stop, asked)
+stop = []
+assert np.array_equal(gpuops.add(x, x).get(), 2 * a)
+"""
+    )
+
+
 def test_arrays_of_pytorch(run):
     run(
         LIBRARIES

@@ -293,6 +293,10 @@ def test_a_program_shows_its_kernels_and_how_they_are_launched(place):
         for wrong in (k, lambda *a, k=k: k[256](*a)):
             with pytest.raises(TypeError, match=r"add: launch it as add\[grid, block\]\(...\)"):
                 wrong(1)
+    with pytest.raises(AttributeError, match="no kernel 'product', only add, sum"):
+        program.product[1, 8]
+    with pytest.raises(TypeError, match="arguments of a kernel have no names, pass n="):
+        program.add[1, 8](floats(8), floats(8), floats(8), n=8)
 
 
 def test_arguments_are_checked(place):

@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -301,6 +302,16 @@ def test_no_room_for_the_compiler_is_said(base, monkeypatch, number):
         gpuops.compile(ADD, "sim")
     assert caught.value.errno == number
     assert ("TMPDIR names another folder" in str(caught.value)) == (number != errno.EMFILE)
+
+
+@needs_sim
+def test_a_folder_that_is_gone_is_named(base, monkeypatch, tmp_path):
+    gone = tmp_path / "gone"
+    monkeypatch.setattr(tempfile, "tempdir", str(gone))
+    with pytest.raises(FileNotFoundError, match=f"compile: No such .*: '{gone}") as caught:
+        gpuops.compile(ADD, "sim")
+    assert Path(caught.value.filename).parent == gone
+    assert caught.value.errno == errno.ENOENT
 
 
 # ---- how whole ----

@@ -109,7 +109,7 @@ def test_comparisons_are_refused(compare, other):
         *(lambda x, f=f: f(x, 2) for f in (
             operator.pow, operator.floordiv, operator.mod, operator.and_, operator.lshift,
             operator.ior, operator.xor, operator.rshift)),
-        lambda x: operator.setitem(x, 0, 1.0),
+        lambda x: operator.setitem(x, 0, 1.0), lambda x: operator.contains(x, 1.0),
     ],
 )  # fmt: skip
 def test_what_it_lacks_says_what_to_use(act):

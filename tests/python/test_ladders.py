@@ -383,3 +383,73 @@ def test_a_share_of_the_peak_where_a_yardstick_tells_it():
     assert "of peak" in text
     assert "25%" in text
     assert "100%" in text
+
+
+@needs_sim
+@pytest.mark.parametrize("op", ["add", "transpose", "sum"])
+def test_explain_names_the_kernel_that_writes_out(op):
+    """It planned a new result, whatever `out` was: another kernel ran."""
+    a = np.ones((500, 70), np.float32)
+    args = (a, a) if op == "add" else (a,)
+    shape = getattr(np, op)(*args).shape
+    for dtype, turned in (("f4", False), ("f4", True), ("f8", True)):
+        out = np.zeros(shape[::-1], dtype).T if turned else np.zeros(shape, dtype)
+        ran = gpuops.profile(op, *args, device="sim", out=out)
+        expected = gpuops.explain(op, *args, device="sim", out=out).kernel
+        assert any(expected in k.name for k in ran), (dtype, turned, expected, ran)
+
+
+def test_explain_refuses_the_out_that_a_call_refuses():
+    for out in (np.zeros(48, "f4"), np.zeros((48, 48), "i4"), "x", [A]):
+        with pytest.raises((TypeError, ValueError)) as call:
+            gpuops.add(A, A, out=out)
+        with pytest.raises(type(call.value)) as explained:
+            gpuops.explain("add", A, A, out=out)
+        assert str(explained.value) == str(call.value)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_explain_counts_bytes_where_they_lie(place):
+    def moved(op, *args, **call):
+        return gpuops.explain(op, *args, device=place, **call).bytes
+
+    row, mask = np.ones(1000, np.float32), np.ones((10, 1), bool)
+    many = np.broadcast_to(row, (10, 1000))
+    assert moved("add", row, row) == 12000
+    assert moved("add", many, row) == 4000 + 4000 + 40000  # each element of a view once
+    assert moved("transpose", many) == 4000 + 40000
+    assert moved("sum", many) == 4000 + 4
+    assert moved("sum", row[::2]) == 2000 + 4
+    assert moved("sum", np.ones((10, 1000), "f4"), where=mask) == 40000 + 10 + 4
+    wide = 4000 if place == "cpu" else 8000  # elsewhere it is cast on the way
+    assert moved("sum", row, dtype="f8") == wide + 8
+    assert moved("add", row, row, out=np.zeros((3, 1000), "f4")) == 12000
+
+
+def test_explain_knows_the_dtype_of_what_was_passed():
+    assert gpuops.explain("add", a=A, b=A).dtype == np.float32
+    assert gpuops.explain("add", [1, 2], [3, 4]).dtype == np.int64
+    assert gpuops.explain("add", A, 1.5).dtype == np.float32
+    assert gpuops.explain("sum", A, out=np.zeros((), "f8")).dtype == np.float32
+    system = {"A": np.eye(3, dtype="f4"), "f": np.ones(3, "f4")}
+    assert gpuops.explain("jacobi", **system).dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("op", "args", "wrong"),
+    [
+        ("jacobi", CALLS["jacobi"], {"callback": 3}),
+        ("jacobi", CALLS["jacobi"], {"progress": "no"}),
+        ("jacobi", CALLS["jacobi"], {"out": A}),
+        ("rdf", CALLS["rdf"], {"out": A}),
+        ("rdf", CALLS["rdf"], {"progress": "no"}),
+        ("rdf", CALLS["rdf"], {"norm": "volume"}),
+        ("rdf", CALLS["rdf"], {"box": (0.5, 0.5, np.inf)}),
+    ],
+)
+def test_explain_refuses_what_a_call_refuses(op, args, wrong):
+    with pytest.raises((TypeError, ValueError)) as call:
+        getattr(gpuops, op)(*args, **wrong)
+    with pytest.raises(type(call.value)) as explained:
+        gpuops.explain(op, *args, **wrong)
+    assert str(explained.value) == str(call.value)

@@ -227,6 +227,13 @@ size_t gop_array_dense(const gop_array *array, gop_array *dense)
     return empty ? 0 : (size_t)stride;
 }
 
+double gop_array_least_bytes(const gop_array *array)
+{
+    gop_array dense;
+    return (double)gop_array_dense(array, &dense) / gop_dtype_size(array->dtype) *
+           (double)gop_array_item(array);
+}
+
 double gop_array_sectors(const gop_array *array, int64_t sector)
 {
     const int64_t item = gop_array_item(array);

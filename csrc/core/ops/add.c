@@ -133,15 +133,6 @@ static gop_status add_plan(gop_task *task)
     return GOP_OK;
 }
 
-/* Every input is read once and the output written once; broadcast operands count as they are.
- */
-static double add_bytes(const gop_task *task)
-{
-    double total = (double)gop_array_bytes(&task->out[0]);
-    for (int k = 0; k < task->nin; k++) total += (double)gop_array_bytes(&task->in[k]);
-    return total;
-}
-
 static int add_axis_of(const gop_call *call, int i, int axis)
 {
     const gop_array *in = &call->in[i];
@@ -166,7 +157,6 @@ const gop_descriptor gop_describe_add = {
     .stem = "add",
     .infer = infer_add,
     .plan = add_plan,
-    .bytes = add_bytes,
     .flops = flops_add,
     .in_place = 1,
     .once = 1,
@@ -180,7 +170,6 @@ const gop_descriptor gop_describe_multiply_add = {
     .stem = "add",
     .infer = infer_multiply_add,
     .plan = add_plan,
-    .bytes = add_bytes,
     .flops = flops_multiply_add,
     .in_place = 1,
     .once = 1,
@@ -194,7 +183,6 @@ const gop_descriptor gop_describe_fma = {
     .stem = "add",
     .infer = infer_fma,
     .plan = add_plan,
-    .bytes = add_bytes,
     .flops = flops_multiply_add,
     .in_place = 1,
     .once = 1,

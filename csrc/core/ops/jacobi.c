@@ -97,12 +97,6 @@ static double jacobi_work(const gop_call *call)
     return gop_describe_jacobi_step.work(call);
 }
 
-/* The traffic of one step: a call makes at least one. */
-static double jacobi_bytes(const gop_task *task)
-{
-    return gop_describe_jacobi_step.bytes(task);
-}
-
 static double jacobi_flops(const gop_task *task)
 {
     return gop_describe_jacobi_step.flops(task);
@@ -114,7 +108,6 @@ const gop_descriptor gop_describe_jacobi = {
     .infer = jacobi_infer,
     .check = jacobi_check,
     .plan = jacobi_plan,
-    .bytes = jacobi_bytes,
     .flops = jacobi_flops,
     .work = jacobi_work,
     .outputs = 2,

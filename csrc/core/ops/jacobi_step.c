@@ -289,15 +289,6 @@ static gop_status jacobi_step_plan(gop_task *task)
     return GOP_OK;
 }
 
-/* The matrix once, f and x once, every output once. */
-static double jacobi_step_bytes(const gop_task *task)
-{
-    double sum = 0;
-    for (int i = 0; i < task->nin; i++) sum += (double)gop_array_bytes(&task->in[i]);
-    for (int o = 0; o < task->nout; o++) sum += (double)gop_array_bytes(&task->out[o]);
-    return sum;
-}
-
 /* A multiply and an add per stored term and column; 4 of the updates' operations per item. */
 static double jacobi_step_flops(const gop_task *task)
 {
@@ -326,7 +317,6 @@ const gop_descriptor gop_describe_jacobi_step = {
     .begin = gop_csr_begin,
     .end = gop_csr_end,
     .plan = jacobi_step_plan,
-    .bytes = jacobi_step_bytes,
     .flops = jacobi_step_flops,
     .work = jacobi_step_work,
     .outputs = 2,

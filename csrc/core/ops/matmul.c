@@ -177,12 +177,6 @@ static gop_status matmul_plan(gop_task *task)
     return GOP_OK;
 }
 
-static double matmul_bytes(const gop_task *task)
-{
-    return (double)gop_array_bytes(&task->in[A]) + (double)gop_array_bytes(&task->in[B]) +
-           (double)gop_array_bytes(&task->out[0]);
-}
-
 static double matmul_flops(const gop_task *task)
 {
     const gop_gemm *g = &task->geometry.gemm;
@@ -227,7 +221,6 @@ const gop_descriptor gop_describe_matmul = {
     .stem = "matmul",
     .infer = matmul_infer,
     .plan = matmul_plan,
-    .bytes = matmul_bytes,
     .flops = matmul_flops,
     .work = matmul_work,
     .outputs = 1,

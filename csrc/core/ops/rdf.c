@@ -298,13 +298,6 @@ static gop_status rdf_plan(gop_task *task)
     return GOP_OK;
 }
 
-static double rdf_bytes(const gop_task *task)
-{
-    double sum = (double)gop_array_bytes(&task->out[0]);
-    for (int i = 0; i < task->nin; i++) sum += (double)gop_array_bytes(&task->in[i]);
-    return sum;
-}
-
 /* Per pair: 3 differences, 5 for r2, 1 root; a division, a product and a difference for each
  * of the box's numbers that are not 0. */
 static double rdf_flops(const gop_task *task)
@@ -334,7 +327,6 @@ const gop_descriptor gop_describe_rdf = {
     .check = rdf_check,
     .prepare = prepare,
     .plan = rdf_plan,
-    .bytes = rdf_bytes,
     .flops = rdf_flops,
     .work = rdf_work,
     .outputs = 1,

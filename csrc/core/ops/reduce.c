@@ -230,14 +230,6 @@ static int reduce_axis_of(const gop_call *call, int i, int axis)
     return reduces[d] || own < 0 || in->shape[own] == 1 ? -1 : own;
 }
 
-static double reduce_bytes(const gop_task *task)
-{
-    double total =
-        (double)gop_array_bytes(&task->in[0]) + (double)gop_array_bytes(&task->out[0]);
-    if (task->call->params.reduce.has_where) total += (double)gop_array_size(&task->in[0]);
-    return total;
-}
-
 static double reduce_flops(const gop_task *task)
 {
     const double elements = (double)gop_array_size(&task->in[0]);
@@ -255,7 +247,6 @@ const gop_descriptor gop_describe_reduce = {
     .called = reduce_called,
     .infer = reduce_infer,
     .plan = reduce_plan,
-    .bytes = reduce_bytes,
     .flops = reduce_flops,
     .once = 1,
     .outputs = 1,

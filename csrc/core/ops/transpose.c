@@ -74,11 +74,6 @@ static int transpose_axis_of(const gop_call *call, int i, int k)
     return transpose_resolve_axes(call, axis) == GOP_OK ? axis[k] : -1;
 }
 
-static double transpose_bytes(const gop_task *task)
-{
-    return 2.0 * (double)gop_array_bytes(&task->out[0]);
-}
-
 static double transpose_flops(const gop_task *task)
 {
     (void)task;
@@ -90,7 +85,6 @@ const gop_descriptor gop_describe_transpose = {
     .stem = "transpose",
     .infer = transpose_infer,
     .plan = transpose_plan,
-    .bytes = transpose_bytes,
     .flops = transpose_flops,
     .once = 1,
     .outputs = 1,

@@ -8,13 +8,23 @@
 #include "core/choice.h"
 #include "core/road/road.h"
 
+/* The fewest bytes that it moves: every input is read once, every output written once. Of an
+ * iteration that is one step. */
+static double least_bytes(const gop_task *task)
+{
+    double bytes = 0;
+    for (int i = 0; i < task->nin; i++) bytes += gop_array_least_bytes(&task->in[i]);
+    for (int o = 0; o < task->nout; o++) bytes += gop_array_least_bytes(&task->out[o]);
+    return bytes;
+}
+
 /* The bytes that memory moves for a plan: whole sectors, and scratch that is written and read
  * again. A CPU's scratch, a piece for each thread, stays in the caches. */
 static double sector_bytes(const gop_road *r)
 {
     const int on_host = (r->ctx->backend->facts & GOP_HOST_MEMORY) != 0;
     const int64_t sector = on_host ? 64 : 32;
-    const double least = r->op->bytes(&r->task);
+    const double least = least_bytes(&r->task);
     double bytes = on_host ? 0 : 2.0 * (double)r->plan.scratch;
     for (int i = 0; i < r->task.nin; i++) bytes += gop_array_sectors(&r->task.in[i], sector);
     for (int o = 0; o < r->task.nout; o++) bytes += gop_array_sectors(&r->task.out[o], sector);
@@ -25,7 +35,7 @@ static void explain(const gop_road *r, gop_explanation *said)
 {
     memset(said, 0, sizeof *said);
     said->kernel = r->row->name;
-    said->bytes = r->op->bytes(&r->task);
+    said->bytes = least_bytes(&r->task);
     said->sector_bytes = sector_bytes(r);
     said->launches = r->plan.steps;
     said->flops = r->op->flops(&r->task);
