@@ -50,7 +50,7 @@ static void add_piece(pieces *b, uintptr_t begin, uintptr_t end)
     b->of[b->count++] = (piece){begin, end, NULL};
 }
 
-/* Makes those of operands in the host's memory; core cuts calls that exceed a buffer. */
+/* Makes those of operands in the host's memory, none empty; core cuts calls beyond a buffer. */
 static gop_status take_buffers(gop_cl_ctx *c, const gop_cl_operand *operands, pieces *b)
 {
     b->count = 0;
@@ -59,7 +59,7 @@ static gop_status take_buffers(gop_cl_ctx *c, const gop_cl_operand *operands, pi
         uintptr_t begin, end;
         gop_array_bounds(operands[i].array, gop_cl_item(operands[i].array->dtype), &begin,
                          &end);
-        add_piece(b, begin / BASE * BASE, (end + BASE - 1) / BASE * BASE);
+        add_piece(b, begin / BASE * BASE, (end + (begin == end) + BASE - 1) / BASE * BASE);
     }
     for (int i = 0; i < b->count; i++) {
         piece *const r = &b->of[i];
