@@ -63,13 +63,14 @@ static const gop_candidate matmul_candidates[] = {
      .suits = matmul_is_cheap_in_place,
      .when = "contiguous rows of a, at most 64 terms, or 256 terms of a in 256 KB, unless 7 to "
              "14 rows meet a b of 512 KB (2 MB in all); a.T @ a of rows below 512 bytes",
-     .why = "small and thin products where they lie, (100, 1000) @ (1000, 4) float32 20.8 us: "
-            "AMD EPYC, a thread, 2026-11-24; a.T of up to 46 terms 0.46 to 0.92 of the packed "
-            "time: 2026-11-30. Intel Xeon, a thread, direct and packed: a.T (200, 600) @ (600, "
-            "100) 197, 224 us, (3000, 1600) @ (1600, 16) 4413, 2208, (64, 8, 300) @ (64, 300, "
-            "700) 13193, 5933, (12, 500) @ (500, 500) 47, 80; a.T @ a of (4000, 34) float64 "
-            "161, 290, of 64 columns 516, 512: 2026-11-30. b laid out first, (168, 2404) @ (16, "
-            "2404).T complex64 365, 1232, float32 121, 272: 2026-12-01"},
+     .why =
+         "small and thin products where they lie, (100, 1000) @ (1000, 4) float32 20.8 us: "
+         "AMD EPYC, a thread, 2026-11-24; a.T of up to 46 terms 0.46 to 0.92 of the packed "
+         "time: 2026-11-30. Intel Xeon, a thread, direct and packed: a.T (200, 600) @ (600, "
+         "100) 197, 224 us, (3000, 1600) @ (1600, 16) 4413, 2208, (64, 8, 300) @ (64, 300, "
+         "700) 13193, 5933, (12, 500) @ (500, 500) 47, 80; a.T @ a of (4000, 34) float64 "
+         "161, 290, of 64 columns 516, 512: 2026-11-30. b laid out first, (168, 2404) @ (16, "
+         "2404).T complex64 365, 1232, float32 121, 272: 2026-12-01"},
     {.row = &matmul_naive_row,
      .suits = matmul_is_few_integers,
      .when = "integers, up to 4 lines times others or 24 times 24, contiguous along a sum of "

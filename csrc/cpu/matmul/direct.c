@@ -295,8 +295,8 @@ static int is_as_full(const sides *x, const sides *y, int64_t item)
 static int direct_way(const gop_gemm *g, gop_dtype dtype, sides *s)
 {
     enum { SMALL = 1 << 13, LEAST_ROWS = 2, LEAST_LINE = 64, LEAST_TERMS = 16, SHORT = 64 };
-    enum { LAID = 2 << 20, NARROW = 128 }; /* bytes of a larger b that is laid out, of a line, */
-    enum { REUSED = 32, COMPLEX_REUSED = 3 }; /* and rows that use it */
+    /* Where a larger b is laid out: its bytes, those of a line, and rows that use it. */
+    enum { LAID = 2 << 20, NARROW = 128, REUSED = 32, COMPLEX_REUSED = 3 };
     const int64_t item = gop_dtype_size(dtype);
     const int is_complex = gop_dtype_kind(dtype) == 'c';
     const int rows = is_complex ? COMPLEX_ROWS : ROWS;

@@ -99,7 +99,7 @@ static void turned(int cols, int64_t rows, int64_t kc, const float *a, const sid
 #define CASE(c)                                                                                \
     case c:                                                                                    \
         if (s->a_row == 1) turned_rows(c, LOADED, here, kc, a, s, b, out, is_first);           \
-        else if (s->k < N) turned_rows(c, GATHERED, here, kc, a, s, b, out, is_first);           \
+        else if (s->k < N) turned_rows(c, GATHERED, here, kc, a, s, b, out, is_first);         \
         else turned_rows(c, TRANSPOSED, here, kc, a, s, b, out, is_first);                     \
         break;
         switch (cols) {

@@ -308,9 +308,9 @@ static int way_of(const sides *p, gop_dtype dtype)
                            (p->k < 32 * SHORTEST || p->out_row != 1))))
         return DOTS;
     /* Few rows across l, which are packed: what direct would read, or pack, term by term. */
-    const int are_askew = p->b_row == 1 && p->a_col != 1 && p->n > 1 && p->m * item < LINE &&
-                          (p->out_row != 1 ||
-                           (item == 4 && p->n >= SHORT && p->k >= 64 * SHORTEST));
+    const int are_askew =
+        p->b_row == 1 && p->a_col != 1 && p->n > 1 && p->m * item < LINE &&
+        (p->out_row != 1 || (item == 4 && p->n >= SHORT && p->k >= 64 * SHORTEST));
     if (is_real && p->b_row == 1 && p->m <= DOTTED_ROWS && p->k >= 4 * SHORTEST &&
         (p->n > FEW_LINES || are_askew))
         return DOTS;
@@ -344,8 +344,8 @@ static int64_t swept_width(const thin *p, int64_t batches, int64_t item)
     return round_up((p->s.n + across - 1) / across, LANES);
 }
 
-/* The lines of a piece of dots with one row: fewer where they are so long that these are worth a
- * thread. */
+/* The lines of a piece of dots with one row: fewer where they are so long that these are worth
+ * a thread. */
 static int64_t dotted_width(int64_t worth, int64_t k)
 {
     enum { MOST = 64 };
