@@ -11,7 +11,7 @@
 #include "cpu/matmul/rows.h"
 
 enum { TURNED_COLS = 4 };
-enum { TRANSPOSED, GATHERED, LOADED }; /* how a vector gets a term of its rows */
+enum { BY_SQUARES, BY_GATHERS, BY_LOADS }; /* how a vector gets a term of its rows */
 
 /* Lanes of two vectors in turns. */
 #define PAIR(l) (l), (l) + VECTOR / 4
@@ -50,16 +50,16 @@ static ALWAYS_INLINE void turned_rows(const int cols, const int how, int rows, i
         const int count = (int)gop_smaller(kc - l0, N);
         vector_u32 square[N];
 #pragma GCC unroll 16
-        for (int x = 0; x < N && how == TRANSPOSED; x++)
+        for (int x = 0; x < N && how == BY_SQUARES; x++)
             square[x] =
                 x < rows ? vector_load_u32(a + x * s->a_row + l0, count) : (vector_u32){0};
-        if (how == TRANSPOSED) vector_square_u32(square);
+        if (how == BY_SQUARES) vector_square_u32(square);
 #pragma GCC unroll 16
         for (int l = 0; l < N; l++) {
             if (l >= count) break;
             const float *const term = a + (l0 + l) * s->a_col;
-            if (how == LOADED) square[l] = vector_load_u32(term, rows);
-            if (how == GATHERED) square[l] = gather_rows(term, s->a_row, rows);
+            if (how == BY_LOADS) square[l] = vector_load_u32(term, rows);
+            if (how == BY_GATHERS) square[l] = gather_rows(term, s->a_row, rows);
 #pragma GCC unroll 4
             for (int c = 0; c < cols; c++)
                 sum[c] = vector_fma_f32(VECTOR_SPLAT(vector_f32, b[(l0 + l) * s->b_row + c]),
@@ -98,9 +98,9 @@ static void turned(int cols, int64_t rows, int64_t kc, const float *a, const sid
         const int here = (int)gop_smaller(rows - i, N);
 #define CASE(c)                                                                                \
     case c:                                                                                    \
-        if (s->a_row == 1) turned_rows(c, LOADED, here, kc, a, s, b, out, is_first);           \
-        else if (s->k < N) turned_rows(c, GATHERED, here, kc, a, s, b, out, is_first);         \
-        else turned_rows(c, TRANSPOSED, here, kc, a, s, b, out, is_first);                     \
+        if (s->a_row == 1) turned_rows(c, BY_LOADS, here, kc, a, s, b, out, is_first);         \
+        else if (s->k < N) turned_rows(c, BY_GATHERS, here, kc, a, s, b, out, is_first);       \
+        else turned_rows(c, BY_SQUARES, here, kc, a, s, b, out, is_first);                     \
         break;
         switch (cols) {
             CASE(1) CASE(2) CASE(3) CASE(4)
@@ -118,7 +118,7 @@ static inline int is_turned(const sides *s, gop_dtype dtype)
     if (dtype != GOP_FLOAT32 || s->n > TURNED_COLS || s->m < LANES / 2 || s->k == 0) return 0;
     if (s->k < LANES)
         return s->n <= SHORT_COLS &&
-               (s->a_row == 1 || (VECTOR == 64 && llabs(s->a_row) < NEAR));
+               (s->a_row == 1 || (VECTOR == 64 && -NEAR < s->a_row && s->a_row < NEAR));
     return (s->a_col == 1 || s->a_row == 1) && s->m <= CACHED / 4 / s->k;
 }
 
