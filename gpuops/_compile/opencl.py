@@ -27,6 +27,8 @@ _SAID = re.compile(
     r"(?:(?P<file>[^\s:]+):)?(?P<line>\d+):\d+:\s*(?:(?:(?:fatal )?error|warning):\s*)?"
 )
 _UNKNOWN = re.compile(r"ptxas fatal\s*: Unresolved extern function '(\w+)'")
+LONGEST = 200  # letters of a function's name: NVIDIA's driver ends the process at some 250
+_LONGER = re.compile(rf"\b([^\W\d]\w{{{LONGEST},}})\s*\(")
 _LINE = re.compile(r'#line (\d+)(?: "([^"]*)")?\s*$')
 
 
@@ -105,6 +107,11 @@ class Module:
     def __init__(self, source: Source, device: Device) -> None:
         refuse_words(source.text)
         image = f"{_PROLOGUE}{_with_includes(source.text, source.folder)}"
+        if long := _LONGER.search(without_comments(image)):
+            raise CompileError(
+                f"compile: {long[1][:40]}...: a name of {len(long[1])} letters, expected at most "
+                f"{LONGEST}, as drivers fail with longer ones; shorten it"
+            )
         try:
             self._module = _core.load_module((device.backend, device.ordinal), image.encode())
         except CompileError as error:

@@ -60,6 +60,9 @@ def test_what_a_program_may_have():
     a = np.zeros(1, "i4")
     program.kernels["n" * 60 + "79"][1, 1](a)
     assert (len(program.kernels), a[0]) == (80, 79)
+    with pytest.raises(gpuops.CompileError, match="a name of 261 letters, expected at most 200"):
+        gpuops.compile(many.replace("n" * 60, "n" * 260), "opencl")
+    gpuops.compile(f"__kernel void {'n' * 200}(__global int *a) {{ *a = 1; }}", "opencl")
     numbers = ", ".join(f"int a{i}" for i in range(300))
     long = "".join(f"__kernel void f{i}(__global int *x, {numbers}) {{ *x = a0; }}\n"
                    for i in range(20))  # fmt: skip
