@@ -109,8 +109,8 @@ class Module:
         image = f"{_PROLOGUE}{_with_includes(source.text, source.folder)}"
         if long := _LONGER.search(without_comments(image)):
             raise CompileError(
-                f"compile: {long[1][:40]}...: a name of {len(long[1])} letters, expected at most "
-                f"{LONGEST}, as drivers fail with longer ones; shorten it"
+                f"compile: {long[1][:40]}...: a name of {len(long[1])} letters, expected at "
+                f"most {LONGEST}, as drivers fail with longer ones; shorten it"
             )
         try:
             self._module = _core.load_module((device.backend, device.ordinal), image.encode())
