@@ -62,8 +62,8 @@ int gop_ask_foreign(PyObject *object, gop_foreign *foreign, int i);
 /* Reads such an array without running Python; 0 if it has changed since. */
 int gop_read_foreign(PyObject *object, const gop_foreign *foreign, gop_array *array);
 /* Makes an array of that library in memory of its own allocator, with the array's dtype, shape,
- * strides (without gaps) and place, and sets data. NULL if the library has
- * none to give, with an exception only for Ctrl-C. May run the caller's code. */
+ * strides (without gaps) and place, and sets data. NULL if the library has none to give, with
+ * an exception only for Ctrl-C. May run the caller's code. */
 PyObject *gop_make_foreign(const gop_foreign *foreign, gop_array *array);
 /* The same by the library's word. The library has to work on the default stream. */
 PyObject *gop_make_of_kind(PyObject *kind, gop_array *array);

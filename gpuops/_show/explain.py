@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .._call.registry import OPS, Op, call_of, resolve
+from .._call.road import bound
 from ..arrays import DeviceArray
 from ..devices import CPU, GPU_WORK, Device, get_default_device, is_available, why_not
 from ..timing import arithmetic_rate, copy_seconds, described, duration
@@ -257,7 +257,7 @@ def explain(op: Op, *args: Any, like: str | None = None, **kwargs: Any) -> Expla
 
 def _common_dtype(name: str, args, kwargs) -> np.dtype:
     """That of the operands: lists have NumPy's, Python's numbers have none."""
-    given = inspect.signature(OPS[name][1]).bind(*args, **kwargs).arguments
+    given = bound(OPS[name][1], args, kwargs)
     found = [d for word in _OPERANDS & given.keys() for d in _dtypes(given[word])]
     return np.dtype(np.result_type(*found) if found else np.float64)
 

@@ -212,15 +212,16 @@ static ALWAYS_INLINE void vector_store_u64(void *to, int64_t count, vector_u64 v
 #define SHUFFLE(v, w, from) __builtin_shuffle(v, w, from)
 #endif
 
-/* The lanes' numbers, twice. Computed, the numbers of a rotation would be built at each use. */
+/* Tables of lanes' numbers: computed, they would be built anew at each use. */
+#define SIXTEEN_LANES(of, lanes, d)                                                            \
+    of(lanes, d, 0), of(lanes, d, 1), of(lanes, d, 2), of(lanes, d, 3), of(lanes, d, 4),       \
+        of(lanes, d, 5), of(lanes, d, 6), of(lanes, d, 7), of(lanes, d, 8), of(lanes, d, 9),   \
+        of(lanes, d, 10), of(lanes, d, 11), of(lanes, d, 12), of(lanes, d, 13),                \
+        of(lanes, d, 14), of(lanes, d, 15)
+#define LANE_NUMBER(lanes, d, l) ((l) + (d)) % (lanes)
 #define LANES_TWICE(lanes)                                                                     \
     {                                                                                          \
-        0 % (lanes), 1 % (lanes), 2 % (lanes), 3 % (lanes), 4 % (lanes), 5 % (lanes),          \
-            6 % (lanes), 7 % (lanes), 8 % (lanes), 9 % (lanes), 10 % (lanes), 11 % (lanes),    \
-            12 % (lanes), 13 % (lanes), 14 % (lanes), 15 % (lanes), 0, 1 % (lanes),            \
-            2 % (lanes), 3 % (lanes), 4 % (lanes), 5 % (lanes), 6 % (lanes), 7 % (lanes),      \
-            8 % (lanes), 9 % (lanes), 10 % (lanes), 11 % (lanes), 12 % (lanes), 13 % (lanes),  \
-            14 % (lanes), 15 % (lanes)                                                         \
+        SIXTEEN_LANES(LANE_NUMBER, lanes, 0), SIXTEEN_LANES(LANE_NUMBER, lanes, 0)             \
     }
 static const uint32_t LANES_U32[32] = LANES_TWICE(VECTOR / 4);
 static const uint64_t LANES_U64[32] = LANES_TWICE(VECTOR / 8);
@@ -285,20 +286,15 @@ static ALWAYS_INLINE vector_f64 vector_minus_odd_f64(vector_f64 v)
     return vector_swap_f64(vector_times_i_f64(v));
 }
 
-/* Transposes a square: squares of d x d lanes are swapped, for each power of two d. The lane
- * numbers are tables; computed, they would be built anew at each use. */
-#define TURN_SIXTEEN(of, lanes, d)                                                             \
-    {                                                                                          \
-        of(lanes, d, 0), of(lanes, d, 1), of(lanes, d, 2), of(lanes, d, 3), of(lanes, d, 4),   \
-            of(lanes, d, 5), of(lanes, d, 6), of(lanes, d, 7), of(lanes, d, 8),                \
-            of(lanes, d, 9), of(lanes, d, 10), of(lanes, d, 11), of(lanes, d, 12),             \
-            of(lanes, d, 13), of(lanes, d, 14), of(lanes, d, 15)                               \
-    }
+/* Transposes a square: squares of d x d lanes are swapped, for each power of two d. */
 #define TURN_LOW(lanes, d, l) (l) & (d) ? (lanes) + (l) - (d) : (l)
 #define TURN_HIGH(lanes, d, l) (l) & (d) ? (lanes) + (l) : (l) + (d)
 #define TURN_BOTH(lanes, d)                                                                    \
     {                                                                                          \
-        TURN_SIXTEEN(TURN_LOW, lanes, d), TURN_SIXTEEN(TURN_HIGH, lanes, d)                    \
+        {SIXTEEN_LANES(TURN_LOW, lanes, d)},                                                   \
+        {                                                                                      \
+            SIXTEEN_LANES(TURN_HIGH, lanes, d)                                                 \
+        }                                                                                      \
     }
 #define TURN_TABLE(table, index, lanes)                                                        \
     static const index table[4][2][16] = {TURN_BOTH(lanes, 1), TURN_BOTH(lanes, 2),            \

@@ -13,12 +13,10 @@
 enum { TURNED_COLS = 4 };
 enum { BY_SQUARES, BY_GATHERS, BY_LOADS }; /* how a vector gets a term of its rows */
 
-/* Lanes of two vectors in turns. */
-#define PAIR(l) (l), (l) + VECTOR / 4
-#define PAIRS(l) PAIR(l), PAIR(l + 1), PAIR(l + 2), PAIR(l + 3)
-static const uint32_t PAIRS_U32[32] = {PAIRS(0), PAIRS(4), PAIRS(8), PAIRS(12)};
-#undef PAIRS
-#undef PAIR
+/* Lanes of two vectors in turns: of their first halves, and of their second. */
+#define PAIR_LANE(lanes, d, l) (l) / 2 + (d) + (l) % 2 * (lanes)
+static const uint32_t PAIRS_U32[2][16] = {{SIXTEEN_LANES(PAIR_LANE, VECTOR / 4, 0)},
+                                          {SIXTEEN_LANES(PAIR_LANE, VECTOR / 4, VECTOR / 8)}};
 
 /* a[0], a[row], a[2 row], ..: a lane each. */
 static ALWAYS_INLINE vector_u32 gather_rows(const float *a, int64_t row, int rows)
@@ -73,8 +71,8 @@ static ALWAYS_INLINE void turned_rows(const int cols, const int how, int rows, i
     }
     if (cols == 2 && s->out_row == 2 && is_first && rows == N) {
         vector_u32 low, high;
-        memcpy(&low, PAIRS_U32, sizeof low);
-        memcpy(&high, PAIRS_U32 + N, sizeof high);
+        memcpy(&low, PAIRS_U32[0], sizeof low);
+        memcpy(&high, PAIRS_U32[1], sizeof high);
         vector_store_u32(out, N, (vector_u32)SHUFFLE(sum[0], sum[1], low));
         vector_store_u32(out + N, N, (vector_u32)SHUFFLE(sum[0], sum[1], high));
         return;
